@@ -1,0 +1,120 @@
+/*
+ * The record of one task: task.json in the task's directory, canonical JSON of
+ * one versioned schema ("pinfold-task-1"). It is written when the task starts
+ * (state "running") and replaced when it ends. A later audit log stands behind
+ * the same functions.
+ */
+#ifndef PINFOLD_AUDIT_RECORD_H
+#define PINFOLD_AUDIT_RECORD_H
+
+#include "base/error.h"
+#include "base/sha256.h"
+#include "base/str.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define RECORD_MAX (4u << 20)  /* bytes of one task.json */
+#define RECORD_ARGV_MAX 16384  /* bytes of argv kept; the rest is counted */
+#define RECORD_REFUSALS_MAX 256 /* entries kept; the rest is counted */
+
+enum record_state { RECORD_RUNNING, RECORD_ENDED, RECORD_LOST };
+
+/* Why a task ended; reason "exit" and "signal" are the command's own doing. */
+enum record_reason {
+	REASON_NONE,
+	REASON_EXIT,
+	REASON_SIGNAL,
+	REASON_LIMIT,   /* limit names which */
+	REASON_STOPPED, /* stop, kill, a signal to the front end */
+	REASON_REFUSED, /* pinfold refused or failed: error holds the text */
+	REASON_LOST,    /* front end and keeper died; found later */
+};
+
+/* One mechanism that holds: "memory" by "cgroup v1", hard. */
+struct record_enforced {
+	const char *what;
+	const char *mechanism;
+	bool hard;
+};
+
+/* One thing that was refused or absent. Strings are owned. */
+struct record_refusal {
+	char *action;  /* "connect", "sendto", "limit" */
+	char *object;  /* "192.0.2.1:443", "processes" */
+	char *rule;    /* "network: default deny" */
+	char *comm;    /* the process's name as claimed; "" if not known */
+	int error;     /* errno the caller saw, 0 if none */
+	bool claimed;  /* seen by notification: may be racy */
+	uint64_t count; /* how often */
+	uint64_t at_us; /* wall clock of the first */
+};
+
+struct record_usage {
+	uint64_t wall_us;
+	uint64_t cpu_us;
+	uint64_t memory_peak; /* bytes; 0: not measured */
+	uint64_t processes_peak;
+	uint64_t output_bytes;
+	uint64_t disk_bytes;
+	uint64_t inodes;
+};
+
+struct record_changes {
+	bool known; /* false: not enumerated (yet) */
+	uint64_t added, modified, deleted;
+};
+
+struct record {
+	char id[32];
+	char *name;     /* --label name=..., or NULL */
+	enum record_state state;
+	enum record_reason reason;
+	char *limit;    /* name of the limit hit, or NULL */
+	char *error;    /* text of a refusal, or NULL */
+	int exit_status; /* as pinfold returned it; -1 while running */
+	int signal;     /* the command's deadly signal, or 0 */
+	struct strlist argv;
+	struct strlist labels; /* "K=V" */
+	char *source;   /* host path, or NULL for none */
+	char *workdir;
+	char *workspace; /* "overlay", "copy", "direct", "none" */
+	char *tier;
+	char *identity;
+	char *kernel;   /* uname -r */
+	char policy_digest[SHA256_HEX_SIZE];
+	char *policy_name;
+	uint64_t uid;   /* of the caller */
+	uint64_t started_us, ended_us; /* wall clock */
+	struct record_enforced *enforced;
+	size_t n_enforced;
+	struct record_refusal *refusals;
+	size_t n_refusals;
+	uint64_t refusals_dropped;
+	struct record_usage usage;
+	struct record_changes changes;
+};
+
+void record_init(struct record *r);
+void record_done(struct record *r);
+
+/*
+ * Counts a refusal: an equal one (action, object, rule, comm) has its count
+ * raised, a new one is added up to RECORD_REFUSALS_MAX, more are counted as
+ * dropped. 0 or -ENOMEM.
+ */
+int record_add_refusal(struct record *r, const struct record_refusal *refusal);
+
+/* what and mechanism must be static strings. 0 or -ENOMEM. */
+int record_add_enforced(struct record *r, const char *what,
+			const char *mechanism, bool hard);
+
+/* Canonical JSON; text that is not UTF-8 has its bytes as \xNN. */
+int record_to_json(const struct record *r, struct buf *out);
+/* Writes task.json below task_fd atomically (mode 0600). 0 or negative. */
+int record_write(int task_fd, const struct record *r, struct error *err);
+/* Reads task.json; r is owned by the caller on success (enforced included). */
+int record_read(int task_fd, struct record *r, struct error *err);
+
+#endif

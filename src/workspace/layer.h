@@ -1,0 +1,58 @@
+/*
+ * The directories that hold a task's changes. Below the task's directory:
+ * upper/ (overlay changes, or the whole tree in copy mode) and work/ (overlay's
+ * own). An agent can write whatever it likes into upper: it is only ever
+ * walked through held descriptors.
+ */
+#ifndef PINFOLD_WORKSPACE_LAYER_H
+#define PINFOLD_WORKSPACE_LAYER_H
+
+#include "base/error.h"
+#include "workspace/source.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Why an overlay would break on this source; LAYER_OK when it would not. */
+enum layer_trouble {
+	LAYER_OK,
+	LAYER_FOREIGN_OWNER,   /* owners or groups that cannot be mapped */
+	LAYER_STATE_DIRECTORY, /* state lies on a file system without uppers */
+};
+
+/*
+ * Looks at the source's top and its git directory only (constant time): would
+ * copy-up of a file fail there for somebody who maps uid and gid alone? A
+ * caller who maps every id (root) passes all_ids.
+ */
+enum layer_trouble layer_probe(const struct source *s, int task_fd, uid_t uid,
+			       gid_t gid, bool all_ids);
+const char *layer_trouble_text(enum layer_trouble t);
+
+/*
+ * Makes upper/ and work/ below task_fd. upper gets the source's mode and, when
+ * as_uid is not -1, that owner and group (a root caller).
+ */
+int layer_make(int task_fd, const struct source *s, uid_t as_uid, gid_t as_gid,
+	       struct error *err);
+
+/*
+ * Copies the source's tree into upper/ (copy mode): reflinks where the file
+ * system can, hard links kept, modes and times kept, sockets, FIFOs and
+ * devices left out, owners as as_uid/as_gid when not -1. Writes a manifest
+ * (path, type, size, mtime, ctime, mode) as work/manifest, for changes_scan.
+ * Never follows a link. ret_files counts. Fails whole: layer_remove cleans.
+ */
+int layer_copy(int task_fd, const struct source *s, uid_t as_uid, gid_t as_gid,
+	       uint64_t max_bytes, uint64_t *ret_files, struct error *err);
+
+/*
+ * Removes name (a directory tree made by an agent, of any shape and mode)
+ * below dir_fd, through held descriptors, in constant memory per level.
+ * Directories without permission bits are made accessible first. A missing
+ * name is success.
+ */
+int layer_remove(int dir_fd, const char *name, struct error *err);
+
+#endif
