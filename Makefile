@@ -1,0 +1,71 @@
+# On a fresh Debian 12 with git and make:
+#   make run     builds and shows the main job on real input
+#   make check   builds and runs the tests
+# What is missing is installed by apt (tools/packages.txt), through sudo for an
+# ordinary user. The build itself is meson's: meson.build.
+.POSIX:
+.SUFFIXES:
+.PHONY: build build-asan build-clang run check check-all check-vm bench soak \
+	install uninstall clean
+
+PREFIX = /usr
+DESTDIR =
+NINJA = ninja --quiet
+
+build:
+	@tools/install-packages build
+	@test -f build/build.ninja || meson setup build >/dev/null
+	@test -f build-static/build.ninja || meson setup build-static \
+		--cross-file tools/musl.ini -Dstatic=true >/dev/null
+	@$(NINJA) -C build
+	@$(NINJA) -C build-static
+	@tools/gather build build-static
+
+# The same with address and undefined-behaviour sanitizers, in build-asan/.
+build-asan:
+	@tools/install-packages build
+	@test -f build-asan/build.ninja || meson setup build-asan \
+		-Db_sanitize=address,undefined >/dev/null
+	@$(NINJA) -C build-asan
+	@tools/gather build-asan
+
+build-clang:
+	@tools/install-packages build check-all
+	@test -f build-clang/build.ninja || \
+		CC=clang meson setup build-clang >/dev/null
+	@$(NINJA) -C build-clang
+
+run: build
+	@examples/run
+
+check: build
+	@tools/install-packages check
+	@tools/check-layers
+	@tools/check-size
+	@tests/run
+
+check-all: build build-clang build-asan
+	@tools/install-packages check check-all
+	@tools/check-layers
+	@tools/check-size
+	@tests/run --all
+
+check-vm: build
+	@tools/install-packages check-vm
+	@tests/vm/run
+
+bench: build
+	@tools/install-packages bench
+	@bench/run
+
+soak: build
+	@tests/soak/run
+
+install: build
+	@DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' tools/install
+
+uninstall:
+	@DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' tools/install --remove
+
+clean:
+	rm -rf build build-static build-asan build-clang
