@@ -10,7 +10,8 @@
 
 PREFIX = /usr
 DESTDIR =
-NINJA = ninja --quiet
+# One at a time: ninja does not guard a build directory itself.
+NINJA = flock meson.build ninja --quiet
 
 build:
 	@tools/install-packages build
