@@ -19,12 +19,15 @@ enum layer_trouble {
 	LAYER_OK,
 	LAYER_FOREIGN_OWNER,   /* owners or groups that cannot be mapped */
 	LAYER_STATE_DIRECTORY, /* state lies on a file system without uppers */
+	LAYER_SOURCE_SYSTEM,   /* the source's file system cannot be a lower */
+	LAYER_OVERLAPS,	       /* the source holds the state directory */
 };
 
 /*
  * Looks at the source's top and its git directory only (constant time): would
  * copy-up of a file fail there for somebody who maps uid and gid alone? A
- * caller who maps every id (root) passes all_ids.
+ * caller who maps every id (root) passes all_ids. What the answer cannot see
+ * (a foreign owner deeper down) shows as EOVERFLOW while the command runs.
  */
 enum layer_trouble layer_probe(const struct source *s, int task_fd, uid_t uid,
 			       gid_t gid, bool all_ids);
@@ -32,7 +35,8 @@ const char *layer_trouble_text(enum layer_trouble t);
 
 /*
  * Makes upper/ and work/ below task_fd. upper gets the source's mode and, when
- * as_uid is not -1, that owner and group (a root caller).
+ * as_uid is not -1, that owner and group (a root caller). -EEXIST when the task
+ * has an upper already: a used one is never mounted again.
  */
 int layer_make(int task_fd, const struct source *s, uid_t as_uid, gid_t as_gid,
 	       struct error *err);
@@ -51,7 +55,8 @@ int layer_copy(int task_fd, const struct source *s, uid_t as_uid, gid_t as_gid,
  * Removes name (a directory tree made by an agent, of any shape and mode)
  * below dir_fd, through held descriptors, in constant memory per level.
  * Directories without permission bits are made accessible first. A missing
- * name is success.
+ * name is success. Never goes into another mount (-EXDEV) nor through a link;
+ * -ENOTEMPTY when somebody goes on writing there. Depth is unbounded.
  */
 int layer_remove(int dir_fd, const char *name, struct error *err);
 

@@ -11,18 +11,23 @@
 
 struct source {
 	char *path;    /* absolute, normal, without symbolic links; NULL: none */
-	char *workdir; /* likewise, at or below path; where the command starts */
+	char *workdir; /* likewise, at or below path; where the command starts;
+			* NULL: no source, and none was named */
 	int fd;        /* O_PATH directory of path; -1: none */
 	uid_t owner;   /* of path */
 	gid_t group;
+	mode_t mode;   /* type and permissions */
 };
 
 /*
- * Decides the source. wanted is NULL (the git top level above the working
- * directory if uid owns it, else the working directory), "none", or a path.
- * workdir is NULL or a path. Errors (texts name the path and give the commands
- * that would work): "/" or home without wanted, a file, a missing directory,
- * workdir outside the source. -EINVAL, -ENOTDIR, -ENOENT, -EACCES ...
+ * Decides the source. wanted is NULL (the git top level at or above the working
+ * directory if uid owns it and it is neither "/" nor home, else the working
+ * directory), "none", or a path. workdir is NULL (the working directory where
+ * that lies in the source, else the source itself) or a path; with "none" it is
+ * kept as it is, for it need exist inside only. Errors (texts name the path and
+ * give the commands that would work): "/" or home or what lies above home
+ * without wanted; "/" always; a file, a missing directory, workdir outside the
+ * source. -EINVAL, -ENOTDIR, -ENOENT, -EACCES ... ret is set only on success.
  */
 int source_find(const char *wanted, const char *workdir, const char *home,
 		uid_t uid, struct source *ret, struct error *err);
