@@ -1,0 +1,60 @@
+#include "confine/caps.h"
+
+#include "confine/sys.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <sys/prctl.h>
+
+static int cap_set(struct __user_cap_data_struct data[2])
+{
+	struct __user_cap_header_struct head = {
+		.version = _LINUX_CAPABILITY_VERSION_3,
+	};
+
+	return syscall(SYS_capset, &head, data) < 0 ? -errno : 0;
+}
+
+int caps_keep_over_exec(void)
+{
+	struct __user_cap_header_struct head = {
+		.version = _LINUX_CAPABILITY_VERSION_3,
+	};
+	struct __user_cap_data_struct data[2] = {0};
+	int r;
+
+	if (syscall(SYS_capget, &head, data) < 0)
+		return -errno;
+	data[0].inheritable = data[0].permitted;
+	data[1].inheritable = data[1].permitted;
+	r = cap_set(data);
+	if (r < 0)
+		return r;
+	for (unsigned cap = 0; cap < 64; cap++) {
+		if (!(data[cap / 32].permitted & 1u << cap % 32))
+			continue;
+		if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, cap, 0, 0) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+int caps_seal(void)
+{
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
+		return -errno;
+	for (unsigned long cap = 0; cap < 64; cap++) {
+		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0)
+			continue;
+		/* The first number that the kernel does not know. */
+		return errno == EINVAL ? 0 : -errno;
+	}
+	return 0;
+}
+
+int caps_drop_all(void)
+{
+	struct __user_cap_data_struct none[2] = {0};
+
+	return cap_set(none);
+}

@@ -1,0 +1,20 @@
+/* Capability sets of the calling thread. */
+#ifndef PINFOLD_CONFINE_CAPS_H
+#define PINFOLD_CONFINE_CAPS_H
+
+/*
+ * Puts every permitted capability into the inheritable and ambient sets, so
+ * that it outlives the exec of a program by a user who is not 0. 0 or -errno.
+ */
+int caps_keep_over_exec(void);
+
+/*
+ * Empties the ambient and the bounding set: no later exec gains anything. The
+ * caller keeps what it has. 0 or -errno.
+ */
+int caps_seal(void);
+
+/* Empties every set of the calling thread. 0 or -errno. */
+int caps_drop_all(void);
+
+#endif

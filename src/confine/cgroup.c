@@ -1,0 +1,338 @@
+#include "confine/cgroup.h"
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/num.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#define NONE UINT64_MAX
+#define CPU_PERIOD_US 100000u
+#define ROOT "/sys/fs/cgroup"
+
+static void init(struct cgroup *c, const char *id)
+{
+	for (int i = 0; i < CGROUP_COUNT; i++)
+		c->parent[i] = c->dir[i] = -1;
+	c->v2 = false;
+	snprintf(c->name, sizeof(c->name), "pinfold-%s", id);
+}
+
+static bool has_word(const char *list, const char *word, char separator)
+{
+	size_t n = strlen(word);
+
+	for (const char *p = strstr(list, word); p; p = strstr(p + 1, word)) {
+		bool starts = p == list || p[-1] == separator;
+
+		if (starts && (p[n] == separator || p[n] == '\0' ||
+			       p[n] == '\n'))
+			return true;
+	}
+	return false;
+}
+
+static int open_dir(const char *path)
+{
+	return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* One line of /proc/self/cgroup for a version 1 hierarchy. */
+static void take_v1(struct cgroup *c, const char *controllers, const char *path)
+{
+	static const char *const names[] = {
+		[CGROUP_MEMORY] = "memory",
+		[CGROUP_PIDS] = "pids",
+		[CGROUP_CPU] = "cpu",
+	};
+	char full[PATH_MAX];
+
+	for (int i = 0; i < CGROUP_UNIFIED; i++) {
+		if (!has_word(controllers, names[i], ','))
+			continue;
+		if (snprintf(full, sizeof(full), ROOT "/%s%s", controllers,
+			     path) < (int)sizeof(full))
+			c->parent[i] = open_dir(full);
+	}
+}
+
+/* The line "0::PATH": beside the caller's group, so that rules for inner
+ * nodes hold; its parent may be the root of the hierarchy itself. */
+static void take_v2(struct cgroup *c, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	int n = slash && slash > path ? (int)(slash - path) : 0;
+	char full[PATH_MAX];
+
+	if (snprintf(full, sizeof(full), ROOT "/unified%.*s", n, path) >=
+	    (int)sizeof(full))
+		return;
+	c->parent[CGROUP_UNIFIED] = open_dir(full);
+	if (c->parent[CGROUP_UNIFIED] >= 0)
+		return;
+	snprintf(full, sizeof(full), ROOT "%.*s", n, path);
+	if (access(ROOT "/cgroup.controllers", F_OK) == 0)
+		c->parent[CGROUP_UNIFIED] = open_dir(full);
+}
+
+static void find_parents(struct cgroup *c)
+{
+	AUTO_BUF struct buf b = BUF_INIT(65536);
+	char *at, *line;
+
+	if (io_read_file(AT_FDCWD, "/proc/self/cgroup", &b) < 0 || !b.data)
+		return;
+	at = b.data;
+	while ((line = strsep(&at, "\n"))) {
+		char *controllers = strchr(line, ':');
+		char *path = controllers ? strchr(controllers + 1, ':') : NULL;
+
+		if (!path)
+			continue;
+		*path++ = '\0';
+		controllers++;
+		if (*controllers)
+			take_v1(c, controllers, path);
+		else
+			take_v2(c, path);
+	}
+}
+
+/* Version 2 controllers serve where the parent hands them to its children. */
+static void choose_v2(struct cgroup *c)
+{
+	AUTO_BUF struct buf b = BUF_INIT(4096);
+	int parent = c->parent[CGROUP_UNIFIED];
+
+	if (parent < 0 ||
+	    io_read_file(parent, "cgroup.subtree_control", &b) < 0)
+		return;
+	if (!has_word(buf_str(&b), "memory", ' ') ||
+	    !has_word(buf_str(&b), "pids", ' '))
+		return;
+	c->v2 = true;
+}
+
+static int write_limit(struct cgroup *c, enum cgroup_controller k,
+		       const char *file, const char *text, struct error *err)
+{
+	int r = io_write_file(c->dir[k], file, text, strlen(text));
+
+	if (r < 0)
+		return error_set(err, r, "cannot set %s of the task's cgroup "
+				 "to %s: %s", file, text, strerror(-r));
+	return 0;
+}
+
+static int set_v1(struct cgroup *c, const struct cgroup_limits *l,
+		  struct error *err)
+{
+	char text[32];
+	int r = 0;
+
+	if (c->dir[CGROUP_MEMORY] >= 0 && l->memory != NONE) {
+		snprintf(text, sizeof(text), "%ju", (uintmax_t)l->memory);
+		r = write_limit(c, CGROUP_MEMORY, "memory.limit_in_bytes",
+				text, err);
+		/* Swap is counted where the kernel does so; else it is not. */
+		if (r == 0)
+			io_write_file(c->dir[CGROUP_MEMORY],
+				      "memory.memsw.limit_in_bytes", text,
+				      strlen(text));
+	}
+	if (r == 0 && c->dir[CGROUP_PIDS] >= 0 && l->processes != NONE) {
+		snprintf(text, sizeof(text), "%ju", (uintmax_t)l->processes);
+		r = write_limit(c, CGROUP_PIDS, "pids.max", text, err);
+	}
+	if (r == 0 && c->dir[CGROUP_CPU] >= 0 && l->cpus_milli != NONE) {
+		snprintf(text, sizeof(text), "%ju",
+			 (uintmax_t)(l->cpus_milli * CPU_PERIOD_US / 1000));
+		r = write_limit(c, CGROUP_CPU, "cpu.cfs_quota_us", text, err);
+	}
+	return r;
+}
+
+static int set_v2(struct cgroup *c, const struct cgroup_limits *l,
+		  struct error *err)
+{
+	char text[64];
+	int r = 0;
+
+	if (l->memory != NONE) {
+		snprintf(text, sizeof(text), "%ju", (uintmax_t)l->memory);
+		r = write_limit(c, CGROUP_UNIFIED, "memory.max", text, err);
+		if (r == 0)
+			io_write_file(c->dir[CGROUP_UNIFIED],
+				      "memory.swap.max", "0", 1);
+		if (r == 0)
+			io_write_file(c->dir[CGROUP_UNIFIED],
+				      "memory.oom.group", "1", 1);
+	}
+	if (r == 0 && l->processes != NONE) {
+		snprintf(text, sizeof(text), "%ju", (uintmax_t)l->processes);
+		r = write_limit(c, CGROUP_UNIFIED, "pids.max", text, err);
+	}
+	if (r == 0 && l->cpus_milli != NONE &&
+	    faccessat(c->dir[CGROUP_UNIFIED], "cpu.max", F_OK, 0) == 0) {
+		snprintf(text, sizeof(text), "%ju %u",
+			 (uintmax_t)(l->cpus_milli * CPU_PERIOD_US / 1000),
+			 CPU_PERIOD_US);
+		r = write_limit(c, CGROUP_UNIFIED, "cpu.max", text, err);
+	}
+	return r;
+}
+
+/* Makes our directory below each parent that lets us; the rest stays out. */
+static void make_dirs(struct cgroup *c, const struct cgroup_limits *l)
+{
+	for (int i = 0; i < CGROUP_COUNT; i++) {
+		if (c->parent[i] < 0 || (c->v2 && i != CGROUP_UNIFIED) ||
+		    (i == CGROUP_CPU && l->cpus_milli == NONE))
+			continue;
+		if (mkdirat(c->parent[i], c->name, 0755) < 0)
+			continue;
+		c->dir[i] = openat(c->parent[i], c->name,
+				   O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	}
+}
+
+int cgroup_make(struct cgroup *c, const char *id,
+		const struct cgroup_limits *limits, struct error *err)
+{
+	int r;
+
+	init(c, id);
+	find_parents(c);
+	choose_v2(c);
+	make_dirs(c, limits);
+	if (c->v2 && c->dir[CGROUP_UNIFIED] < 0)
+		c->v2 = false;
+	r = c->v2 ? set_v2(c, limits, err) : set_v1(c, limits, err);
+	if (r < 0)
+		cgroup_remove(c);
+	return r;
+}
+
+const char *cgroup_mechanism(const struct cgroup *c, enum cgroup_controller k)
+{
+	if (c->v2) {
+		if (k == CGROUP_CPU &&
+		    faccessat(c->dir[CGROUP_UNIFIED], "cpu.max", F_OK, 0) < 0)
+			return NULL;
+		return "cgroup v2";
+	}
+	return c->dir[k] >= 0 ? "cgroup v1" : NULL;
+}
+
+int cgroup_attach(const struct cgroup *c, pid_t pid, struct error *err)
+{
+	char text[16];
+	int n = snprintf(text, sizeof(text), "%d", (int)pid);
+
+	for (int i = 0; i < CGROUP_COUNT; i++) {
+		int r;
+
+		if (c->dir[i] < 0)
+			continue;
+		r = io_write_file(c->dir[i], "cgroup.procs", text, (size_t)n);
+		if (r < 0)
+			return error_set(err, r, "cannot move the sandbox into "
+					 "its cgroup: %s", strerror(-r));
+	}
+	return 0;
+}
+
+/* The number behind "key " in a flat-keyed file; 0 when it is not there. */
+static uint64_t read_key(int dir, const char *file, const char *key)
+{
+	AUTO_BUF struct buf b = BUF_INIT(8192);
+	const char *at;
+	uint64_t v = 0;
+
+	if (dir < 0 || io_read_file(dir, file, &b) < 0 || !b.data)
+		return 0;
+	at = *key ? strstr(b.data, key) : b.data;
+	if (!at)
+		return 0;
+	at += strlen(key);
+	b.data[(size_t)(at - b.data) + strcspn(at, "\n")] = '\0';
+	return num_parse_u64(at, &v) < 0 ? 0 : v;
+}
+
+const char *cgroup_limit_hit(const struct cgroup *c)
+{
+	if (c->v2) {
+		int dir = c->dir[CGROUP_UNIFIED];
+
+		if (read_key(dir, "memory.events", "oom_kill ") > 0)
+			return "memory";
+		if (read_key(dir, "pids.events", "max ") > 0)
+			return "processes";
+		return NULL;
+	}
+	if (read_key(c->dir[CGROUP_MEMORY], "memory.oom_control",
+		     "oom_kill ") > 0)
+		return "memory";
+	if (read_key(c->dir[CGROUP_PIDS], "pids.events", "max ") > 0)
+		return "processes";
+	return NULL;
+}
+
+uint64_t cgroup_memory_peak(const struct cgroup *c)
+{
+	if (c->v2)
+		return read_key(c->dir[CGROUP_UNIFIED], "memory.peak", "");
+	return read_key(c->dir[CGROUP_MEMORY], "memory.max_usage_in_bytes", "");
+}
+
+void cgroup_kill(const struct cgroup *c)
+{
+	if (c->dir[CGROUP_UNIFIED] >= 0)
+		io_write_file(c->dir[CGROUP_UNIFIED], "cgroup.kill", "1", 1);
+}
+
+void cgroup_remove(struct cgroup *c)
+{
+	for (int i = 0; i < CGROUP_COUNT; i++) {
+		if (c->dir[i] >= 0) {
+			unlinkat(c->parent[i], c->name, AT_REMOVEDIR);
+			close(c->dir[i]);
+		}
+		close_fd(c->parent[i]);
+		c->dir[i] = c->parent[i] = -1;
+	}
+}
+
+void cgroup_remove_stale(const char *id)
+{
+	const struct timespec pause = {.tv_nsec = 5000000};
+	struct cgroup c;
+
+	init(&c, id);
+	find_parents(&c);
+	for (int i = 0; i < CGROUP_COUNT; i++) {
+		if (c.parent[i] >= 0)
+			c.dir[i] = openat(c.parent[i], c.name,
+					  O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	}
+	cgroup_kill(&c);
+	for (int i = 0; i < CGROUP_COUNT; i++) {
+		if (c.dir[i] < 0)
+			continue;
+		for (int tries = 0; tries < 100; tries++) {
+			if (unlinkat(c.parent[i], c.name, AT_REMOVEDIR) == 0 ||
+			    errno != EBUSY)
+				break;
+			nanosleep(&pause, NULL);
+		}
+	}
+	cgroup_remove(&c);
+}

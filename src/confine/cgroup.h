@@ -1,0 +1,70 @@
+/*
+ * The control groups of one task: version 2 where its controllers can be used,
+ * else the version 1 hierarchies that are there, else none. What holds which
+ * limit is reported, so that the rest falls to resource limits and watchdogs.
+ */
+#ifndef PINFOLD_CONFINE_CGROUP_H
+#define PINFOLD_CONFINE_CGROUP_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum cgroup_controller {
+	CGROUP_MEMORY,
+	CGROUP_PIDS,
+	CGROUP_CPU,
+	CGROUP_UNIFIED, /* version 2 directory: cgroup.kill */
+	CGROUP_COUNT,
+};
+
+struct cgroup {
+	int parent[CGROUP_COUNT]; /* directories that hold ours; -1: none */
+	int dir[CGROUP_COUNT];    /* ours; -1: this controller is not used */
+	bool v2;                  /* the controllers are version 2's */
+	char name[48];            /* of each of our directories */
+};
+
+/* Limits for cgroup_make; UINT64_MAX: none. */
+struct cgroup_limits {
+	uint64_t memory;
+	uint64_t processes;
+	uint64_t cpus_milli;
+};
+
+/*
+ * Makes the task's groups, named pinfold-ID, beside or below the caller's own.
+ * A controller that is missing or not writable is left out (dir stays -1);
+ * only a limit that could not be written although its group was made is an
+ * error. Nothing is left behind on failure.
+ */
+int cgroup_make(struct cgroup *c, const char *id,
+		const struct cgroup_limits *limits, struct error *err);
+
+/* "cgroup v2", "cgroup v1", or NULL when the controller is not used. */
+const char *cgroup_mechanism(const struct cgroup *c, enum cgroup_controller k);
+
+/* Moves a process in, before it has children. 0 or negative. */
+int cgroup_attach(const struct cgroup *c, pid_t pid, struct error *err);
+
+/* The limit that was hit ("memory", "processes"), or NULL. */
+const char *cgroup_limit_hit(const struct cgroup *c);
+
+/* Highest memory use in bytes; 0 when it is not known. */
+uint64_t cgroup_memory_peak(const struct cgroup *c);
+
+/* Kills everything in the task's version 2 group, if there is one. */
+void cgroup_kill(const struct cgroup *c);
+
+/* Removes the groups; they must be empty. Safe to call again. */
+void cgroup_remove(struct cgroup *c);
+
+/*
+ * Removes the groups of a task whose keeper is gone (after killing what is left
+ * in them). Called by the next start.
+ */
+void cgroup_remove_stale(const char *id);
+
+#endif

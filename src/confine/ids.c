@@ -1,0 +1,172 @@
+#include "confine/ids.h"
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "confine/start.h"
+#include "confine/sys.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+static int write_proc(pid_t pid, const char *file, const char *text, size_t len,
+		      struct error *err)
+{
+	char path[64];
+	int r;
+
+	if (pid)
+		snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
+	else
+		snprintf(path, sizeof(path), "/proc/self/%s", file);
+	r = io_write_file(AT_FDCWD, path, text, len);
+	if (r < 0)
+		return error_set(err, r, "cannot write %s: %s", path,
+				 strerror(-r));
+	return 0;
+}
+
+static int write_map(pid_t pid, const char *file, const struct id_extent *map,
+		     size_t n, struct error *err)
+{
+	AUTO_BUF struct buf b = BUF_INIT(16384);
+
+	for (size_t i = 0; i < n; i++)
+		buf_addf(&b, "%u %u %u\n", map[i].inner, map[i].outer,
+			 map[i].count);
+	if (b.failed)
+		return error_set(err, b.failed, "map for %s is too long", file);
+	return write_proc(pid, file, buf_str(&b), b.len, err);
+}
+
+int ids_write_maps(pid_t pid, bool deny_setgroups,
+		   const struct id_extent *uids, size_t n_uids,
+		   const struct id_extent *gids, size_t n_gids,
+		   struct error *err)
+{
+	int r;
+
+	if (deny_setgroups) {
+		r = write_proc(pid, "setgroups", "deny", 4, err);
+		if (r < 0)
+			return r;
+	}
+	r = write_map(pid, "uid_map", uids, n_uids, err);
+	if (r < 0)
+		return r;
+	return write_map(pid, "gid_map", gids, n_gids, err);
+}
+
+size_t ids_swap(uint32_t a, uint32_t b, struct id_extent ret[5])
+{
+	uint32_t low = a < b ? a : b, high = a < b ? b : a;
+	size_t n = 0;
+
+	if (a == b) {
+		ret[0] = (struct id_extent){0, 0, UINT32_MAX};
+		return 1;
+	}
+	if (low > 0)
+		ret[n++] = (struct id_extent){0, 0, low};
+	ret[n++] = (struct id_extent){low, high, 1};
+	if (high > low + 1)
+		ret[n++] = (struct id_extent){low + 1, low + 1, high - low - 1};
+	ret[n++] = (struct id_extent){high, low, 1};
+	if (high < UINT32_MAX - 1)
+		ret[n++] = (struct id_extent){high + 1, high + 1,
+					      UINT32_MAX - high - 1};
+	return n;
+}
+
+/* Lives only until its namespace's descriptor has been taken. */
+static int wait_for_end(void *arg)
+{
+	char c;
+
+	return read(*(int *)arg, &c, 1) < 0;
+}
+
+int ids_userns_fd(const struct id_extent *uids, size_t n_uids,
+		  const struct id_extent *gids, size_t n_gids,
+		  struct error *err)
+{
+	struct clone_args args = {
+		.flags = CLONE_NEWUSER,
+		.exit_signal = SIGCHLD,
+	};
+	int hold[2];
+	char path[64];
+	long pid;
+	int fd = -1, r;
+
+	if (pipe2(hold, O_CLOEXEC) < 0)
+		return error_errno(err, "cannot make a pipe");
+	pid = syscall(SYS_clone3, &args, sizeof(args));
+	if (pid == 0) {
+		close(hold[1]);
+		_exit(wait_for_end(&hold[0]));
+	}
+	close(hold[0]);
+	if (pid < 0) {
+		r = error_errno(err, "cannot create a user namespace");
+		close(hold[1]);
+		return r;
+	}
+	r = ids_write_maps((pid_t)pid, false, uids, n_uids, gids, n_gids, err);
+	if (r == 0) {
+		snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		r = fd < 0 ? error_errno(err, "cannot open %s", path) : fd;
+	}
+	close(hold[1]);
+	waitpid((pid_t)pid, NULL, 0);
+	return r;
+}
+
+/* "name:start:count" into ret if it is for name or id. */
+static bool parse_subordinate(char *line, const char *name, uid_t id,
+			      struct id_extent *ret)
+{
+	char number[16];
+	char *start = strchr(line, ':');
+	char *count = start ? strchr(start + 1, ':') : NULL;
+	uint64_t from, n;
+
+	if (!count)
+		return false;
+	*start++ = '\0';
+	*count++ = '\0';
+	snprintf(number, sizeof(number), "%u", (unsigned)id);
+	if (strcmp(line, name) != 0 && strcmp(line, number) != 0)
+		return false;
+	if (num_parse_u64(start, &from) < 0 || num_parse_u64(count, &n) < 0 ||
+	    from == 0 || n == 0 || from > UINT32_MAX - n)
+		return false;
+	*ret = (struct id_extent){0, (uint32_t)from, (uint32_t)n};
+	return true;
+}
+
+int ids_subordinate(const char *file, const char *name, uid_t id,
+		    struct id_extent *ret, struct error *err)
+{
+	AUTO_BUF struct buf b = BUF_INIT(1u << 20);
+	char *at, *line;
+
+	if (io_read_file(AT_FDCWD, file, &b) == 0 && b.len > 0) {
+		at = b.data;
+		while ((line = strsep(&at, "\n"))) {
+			if (parse_subordinate(line, name, id, ret) &&
+			    ret->count >= 65536)
+				return 0;
+		}
+	}
+	return error_set(err, -ENOENT,
+			 "identity 'range' needs 65,536 subordinate ids for "
+			 "%s in %s; add the line: %s:100000:65536",
+			 name, file, name);
+}

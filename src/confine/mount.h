@@ -1,0 +1,73 @@
+/*
+ * Mounts by descriptor: each function makes one detached mount, which lives as
+ * long as its descriptor, and which mount_place puts somewhere. Paths are
+ * resolved once; nothing is limited by the length of an option string except
+ * an overlay's layers, which are named through /proc/self/fd.
+ */
+#ifndef PINFOLD_CONFINE_MOUNT_H
+#define PINFOLD_CONFINE_MOUNT_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Attributes, named after the mount options. */
+enum {
+	MOUNT_RDONLY = 1,
+	MOUNT_NOSUID = 2,
+	MOUNT_NODEV = 4,
+	MOUNT_NOEXEC = 8,
+};
+
+/*
+ * A tmpfs of at most size bytes and inodes files (0: the kernel's default)
+ * whose top has this mode. Descriptor or negative.
+ */
+int mount_tmpfs(uint64_t size, uint64_t inodes, mode_t mode, unsigned attr,
+		struct error *err);
+
+/*
+ * A clone of what fd refers to, submounts included, with attr set on all of
+ * it. fd must lie in the caller's mount namespace. idmap_fd is a user namespace
+ * for MOUNT_ATTR_IDMAP, or -1. name is for messages.
+ */
+int mount_clone(int fd, const char *name, unsigned attr, int idmap_fd,
+		struct error *err);
+
+/* One directory in the stack of an overlay: fd, or path below fd. */
+struct mount_layer {
+	int fd;
+	const char *path; /* NULL: fd itself */
+};
+
+/*
+ * An overlay of lowers (top first). upper_fd and work_fd are directories, or -1
+ * for a read-only overlay, which needs two lowers. Made for a user namespace:
+ * userxattr, and volatile where there is an upper.
+ */
+int mount_overlay(const struct mount_layer *lowers, size_t n_lowers,
+		  int upper_fd, int work_fd, unsigned attr, struct error *err);
+
+/* A file system of this type with string options "key=value" (NULL: none). */
+int mount_new(const char *type, const char *const *options, unsigned attr,
+	      struct error *err);
+
+/* Sets attr on a mount (and, recursive, on all below it). 0 or negative. */
+int mount_set(int fd, unsigned attr, bool recursive, struct error *err);
+
+/*
+ * Attaches mount_fd at path below root_fd. The path is resolved without
+ * following links out of it (RESOLVE_IN_ROOT, no symbolic links). 0/negative.
+ */
+int mount_place(int mount_fd, int root_fd, const char *path, struct error *err);
+
+/*
+ * Makes the mount that root_fd refers to (attached or not) the root directory
+ * of this process and its mount namespace, and detaches the old one. 0/negative.
+ */
+int mount_enter_root(int root_fd, struct error *err);
+
+#endif
