@@ -32,9 +32,14 @@ void options_done(struct options *o);
 
 /*
  * Parses argv[1..] by the table. Options end at "--" or, for verbs that run a
- * command, at the first operand. Errors name the word and suggest a near one.
+ * command, where that begins; rest[0] of exec is the task, and a "--" behind
+ * it is left out. Errors name the word and suggest a near one. argv is
+ * reordered: rest lies in it.
  */
 int options_parse(int argc, char **argv, struct options *ret, struct error *err);
+
+/* The error for a verb that does not exist: -EINVAL. */
+int options_unknown_verb(const char *word, struct error *err);
 
 /* One function for each verb; returns the exit status. */
 typedef int verb_fn(const struct options *o);

@@ -1,0 +1,339 @@
+#include "cli/option_table.h"
+
+#include "base/cleanup.h"
+#include "base/str.h"
+
+/* Help lines are 52 characters at most (tests/unit/option_test.c). */
+const struct option_row option_rows[OPT_COUNT] = {
+	[OPT_SOURCE] = {
+		.name = "source", .argument = ARGUMENT_REQUIRED,
+		.metavar = "DIR|none", .words = "none <dir>",
+		.help = "work on a view of DIR",
+		.manual =
+"The directory that the command works on, shown at its own path. Without this "
+"option it is the top of the git work tree around the working directory if "
+"the caller owns it, else the working directory. \"none\" gives an empty "
+"directory. In / and in the home directory the option must be given.",
+	},
+	[OPT_WORKDIR] = {
+		.name = "workdir", .argument = ARGUMENT_REQUIRED,
+		.metavar = "DIR", .words = "<dir>",
+		.help = "start the command in DIR",
+		.manual =
+"Where in the sandbox the command starts. The default is the working "
+"directory when it lies in the source, else the source.",
+	},
+	[OPT_POLICY] = {
+		.name = "policy", .argument = ARGUMENT_REQUIRED,
+		.metavar = "FILE", .words = "<file>",
+		.excludes = OPTION_BIT(OPT_PRESET),
+		.help = "use this policy",
+		.manual =
+"The policy in force. Without it and --preset it is "
+"~/.config/pinfold/policy.yaml if that exists, else the built-in one "
+"(offline). /etc/pinfold/policy.yaml is a ceiling for each of them. A policy "
+"is never taken from the source, where the command could write one.",
+	},
+	[OPT_PRESET] = {
+		.name = "preset", .argument = ARGUMENT_REQUIRED,
+		.metavar = "NAME", .words = "offline",
+		.excludes = OPTION_BIT(OPT_POLICY),
+		.help = "use this policy of pinfold's own",
+		.manual =
+"One of the policies that come with pinfold. offline: the system and the "
+"source can be read, changes are held back, there is no network.",
+	},
+	[OPT_TIER] = {
+		.name = "tier", .argument = ARGUMENT_REQUIRED,
+		.metavar = "TIER", .words = "auto container",
+		.help = "what separates the sandbox from the host",
+		.manual =
+"auto takes the least tier that the policy's classification needs. container "
+"shares the host's kernel. A tier that this version does not have is refused, "
+"never replaced by a weaker one.",
+	},
+	[OPT_READ] = {
+		.name = "read", .argument = ARGUMENT_REQUIRED,
+		.metavar = "PATH", .words = "<file>", .repeats = true,
+		.help = "let the command read PATH too",
+		.manual =
+"Shows a host path inside, read-only. Sockets and FIFOs below it are dead. "
+"May be given again for further paths.",
+	},
+	[OPT_WRITE] = {
+		.name = "write", .argument = ARGUMENT_REQUIRED,
+		.metavar = "PATH", .words = "<file>", .repeats = true,
+		.help = "let the command change a view of PATH too",
+		.manual =
+"Shows a host path inside that can be changed. As with the source, the host's "
+"files stay as they are and the changes are held back. May be given again.",
+	},
+	[OPT_ENV] = {
+		.name = "env", .argument = ARGUMENT_REQUIRED,
+		.metavar = "NAME[=VALUE]", .repeats = true,
+		.help = "set a variable, or pass the caller's",
+		.manual =
+"Puts a variable into the command's environment, which otherwise holds only "
+"what the policy lists. Without a value the caller's is passed on. May be "
+"given again.",
+	},
+	[OPT_LIMIT] = {
+		.name = "limit", .argument = ARGUMENT_REQUIRED,
+		.metavar = "NAME=VALUE",
+		.words = "cpus= memory= disk= inodes= processes= open_files= "
+			 "output= cpu_time= wall= idle=",
+		.repeats = true,
+		.help = "limit a resource",
+		.manual =
+"memory, disk, output (sizes such as 512MiB), processes, inodes (numbers), "
+"cpu_time, wall and idle (durations such as 90s) stop the task, which then "
+"ends with status 137 and \"limit: NAME\" on standard error; open_files "
+"refuses, cpus (such as 1.5) slows down. \"none\" lifts a limit that the "
+"policy's ceiling does not set. May be given again.",
+	},
+	[OPT_TIMEOUT] = {
+		.name = "timeout", .argument = ARGUMENT_REQUIRED,
+		.metavar = "DURATION",
+		.help = "end the command after this time, status 124",
+		.manual =
+"Ends the command and all it has started when DURATION (500ms, 30s, 5m, 8h) "
+"has passed. The exit status is then 124.",
+	},
+	[OPT_LABEL] = {
+		.name = "label", .argument = ARGUMENT_REQUIRED,
+		.metavar = "KEY=VALUE", .repeats = true,
+		.help = "note this in the task's record",
+		.manual =
+"A note for whoever reads the record; it changes nothing else. May be given "
+"again with another key.",
+	},
+	[OPT_WORKSPACE] = {
+		.name = "workspace", .argument = ARGUMENT_REQUIRED,
+		.metavar = "MODE", .words = "auto overlay copy direct",
+		.help = "how changes are kept apart from the source",
+		.manual =
+"overlay keeps changes in a layer over the source, copy works on a private "
+"copy, auto takes overlay and falls back to copy where an overlay would "
+"break, direct writes to the source itself.",
+	},
+	[OPT_JSON] = {
+		.name = "json", .argument = ARGUMENT_OPTIONAL,
+		.metavar = "FILE", .words = "<file>",
+		.excludes = OPTION_BIT(OPT_STAT),
+		.help = "report in JSON",
+		.manual =
+"One JSON object: for run and exec as the last line of standard error, for "
+"other commands on standard output, or in FILE.",
+	},
+	[OPT_NO_STDIN] = {
+		.letter = 'n', .name = "no-stdin",
+		.excludes = OPTION_BIT(OPT_TTY),
+		.help = "give the command an empty standard input",
+		.manual = "Standard input is not read; the command finds it "
+			  "at its end.",
+	},
+	[OPT_TTY] = {
+		.letter = 't', .name = "tty",
+		.excludes = OPTION_BIT(OPT_NO_TTY),
+		.help = "give the command a terminal",
+		.manual =
+"The command gets a terminal of the sandbox's own, with job control. This is "
+"the default when standard input and output are a terminal.",
+	},
+	[OPT_NO_TTY] = {
+		.letter = 'T', .name = "no-tty",
+		.excludes = OPTION_BIT(OPT_TTY),
+		.help = "give the command pipes",
+		.manual = "The command gets pipes even when called from a "
+			  "terminal.",
+	},
+	[OPT_ALL] = {
+		.letter = 'a', .name = "all",
+		.help = "all tasks, not only those that run",
+		.manual =
+"For ps: also tasks that have ended and still hold changes. For stop and "
+"kill: every sandbox of the caller. For discard: every ended task of the "
+"caller.",
+	},
+	[OPT_FOLLOW] = {
+		.letter = 'f', .name = "follow",
+		.help = "go on until the command has ended",
+		.manual = "Prints what is there and then what comes, until "
+			  "the command has ended.",
+	},
+	[OPT_STAT] = {
+		.name = "stat",
+		.excludes = OPTION_BIT(OPT_JSON),
+		.help = "only the numbers for each file",
+		.manual = "Prints a line for each changed file and a sum.",
+	},
+	[OPT_GRACE] = {
+		.name = "grace", .argument = ARGUMENT_REQUIRED,
+		.metavar = "DURATION",
+		.help = "time between SIGTERM and SIGKILL",
+		.manual =
+"A command that is to end gets SIGTERM and, if it still runs after DURATION, "
+"SIGKILL, and so does everything it has started.",
+	},
+	[OPT_YES] = {
+		.letter = 'y', .name = "yes",
+		.help = "do not ask",
+		.manual = "Does not ask for confirmation on a terminal.",
+	},
+	[OPT_HELP] = {
+		.letter = 'h', .name = "help",
+		.help = "print this help",
+		.manual = "Prints a short help.",
+	},
+	[OPT_VERSION] = {
+		.name = "version",
+		.help = "print the version",
+		.manual = "Prints the version.",
+	},
+};
+
+#define O(x) OPTION_BIT(OPT_##x)
+#define GRANTS (O(SOURCE) | O(WORKDIR) | O(POLICY) | O(PRESET) | O(TIER) | \
+		O(READ) | O(WRITE) | O(ENV) | O(LIMIT) | O(LABEL) | \
+		O(WORKSPACE))
+#define STREAMS (O(NO_STDIN) | O(TTY) | O(NO_TTY))
+#define NO_COMMAND SIZE_MAX
+#define ANY SIZE_MAX
+
+const struct verb_row verb_rows[] = {
+	{
+		.name = "run", .synopsis = "[--] COMMAND [ARGUMENT]...",
+		.command_from = 0, .min_operands = 1, .max_operands = ANY,
+		.missing = "no command given",
+		.options = GRANTS | STREAMS | O(TIMEOUT) | O(GRACE) | O(JSON),
+		.help = "run a command in a sandbox of its own",
+		.manual =
+"Runs COMMAND in a new sandbox and ends the sandbox with it. The command can "
+"read the system's directories and the source; it has no network, no home, no "
+"secrets and no view of other processes. What it changes is held back: "
+"pinfold diff shows it and pinfold discard throws it away.\n\n"
+"COMMAND is an argument vector; no shell reads it.\n\n"
+"\tpinfold run -- python3 -m unittest\n"
+"\tpinfold run --limit memory=1GiB --timeout 5m -- make",
+	},
+	{
+		.name = "start", .synopsis = "",
+		.command_from = NO_COMMAND,
+		.options = GRANTS | O(GRACE) | O(JSON),
+		.help = "start a sandbox that stays",
+		.manual =
+"Starts a sandbox, prints its name and returns. pinfold exec runs commands in "
+"it, one after another or at once, on the same files. It ends by stop, kill, "
+"a limit or a reboot.",
+	},
+	{
+		.name = "exec", .synopsis = "TASK [--] COMMAND [ARGUMENT]...",
+		.command_from = 1, .min_operands = 2, .max_operands = ANY,
+		.missing = "a task and a command are needed",
+		.options = STREAMS | O(WORKDIR) | O(ENV) | O(TIMEOUT) |
+			   O(GRACE) | O(JSON),
+		.help = "run a command in a started sandbox",
+		.manual =
+"Runs COMMAND in the sandbox TASK and returns when the command does. What it "
+"leaves running stays until the sandbox ends; pinfold ps TASK shows it.",
+	},
+	{
+		.name = "ps", .synopsis = "[TASK]",
+		.command_from = NO_COMMAND, .max_operands = 1,
+		.options = O(ALL) | O(JSON),
+		.help = "list sandboxes, or the processes of one",
+		.manual =
+"Lists the caller's sandboxes, or the processes of TASK. With -a also the "
+"tasks that have ended, with the age and size of what they hold.",
+	},
+	{
+		.name = "logs", .synopsis = "TASK [NUMBER]",
+		.command_from = NO_COMMAND, .min_operands = 1,
+		.max_operands = 2, .missing = "no task given",
+		.options = O(FOLLOW) | O(JSON),
+		.help = "print what a command of a sandbox has written",
+		.manual =
+"Prints the output of the command with this NUMBER in TASK, or of its last "
+"one.",
+	},
+	{
+		.name = "stop", .synopsis = "TASK...",
+		.command_from = NO_COMMAND, .max_operands = ANY,
+		.options = O(ALL) | O(GRACE) | O(JSON),
+		.help = "end a sandbox, with notice to its commands",
+		.manual =
+"Ends each TASK: its commands get SIGTERM, after the grace SIGKILL. Its "
+"changes stay until they are discarded.",
+	},
+	{
+		.name = "kill", .synopsis = "TASK...",
+		.command_from = NO_COMMAND, .max_operands = ANY,
+		.options = O(ALL) | O(JSON),
+		.help = "end a sandbox at once",
+		.manual =
+"Ends each TASK at once with everything in it. Its changes stay until they "
+"are discarded.",
+	},
+	{
+		.name = "diff", .synopsis = "[TASK]",
+		.command_from = NO_COMMAND, .max_operands = 1,
+		.options = O(STAT) | O(JSON),
+		.help = "show what a task has changed",
+		.manual =
+"Shows the files that TASK, or the last task of this source, has added, "
+"changed or removed.",
+	},
+	{
+		.name = "discard", .synopsis = "[TASK]...",
+		.command_from = NO_COMMAND, .max_operands = ANY,
+		.options = O(ALL) | O(YES) | O(JSON),
+		.help = "throw a task's changes away",
+		.manual =
+"Removes what TASK, or the last task of this source, has changed. Its record "
+"stays. A task that still runs is refused.",
+	},
+	{
+		.name = "policy", .synopsis = "check FILE | show [FILE]",
+		.words = "check show",
+		.command_from = NO_COMMAND, .min_operands = 1,
+		.max_operands = 2, .missing = "check or show is needed",
+		.options = O(POLICY) | O(PRESET) | O(JSON),
+		.help = "check a policy, or show what one permits",
+		.manual =
+"check reads a policy without using it and names the first fault with line "
+"and column. show prints everything that a policy permits, implicit rules "
+"included, and what enforces it on this machine; without FILE it is the "
+"policy in force.",
+	},
+	{
+		.name = "doctor", .synopsis = "",
+		.command_from = NO_COMMAND, .options = O(JSON),
+		.help = "say what this machine can enforce",
+		.manual =
+"Lists the kernel's and the system's mechanisms that pinfold uses, what each "
+"missing one costs, and the command that provides it.",
+	},
+	{
+		.name = "help", .synopsis = "[COMMAND]",
+		.command_from = NO_COMMAND, .max_operands = 1, .options = 0,
+		.help = "print help on a command",
+		.manual = "Prints the help of COMMAND, or the list of them.",
+	},
+};
+const size_t n_verb_rows = ARRAY_SIZE(verb_rows);
+
+const struct verb_row *verb_find(const char *name)
+{
+	for (size_t i = 0; i < n_verb_rows; i++) {
+		if (str_eq(verb_rows[i].name, name))
+			return &verb_rows[i];
+	}
+	return NULL;
+}
+
+bool verb_takes(const struct verb_row *verb, enum option_id id)
+{
+	if (id == OPT_HELP)
+		return true;
+	return verb && verb->options & OPTION_BIT(id);
+}
