@@ -15,10 +15,20 @@ enum change_kind { CHANGE_ADDED, CHANGE_MODIFIED, CHANGE_DELETED };
 
 /*
  * One changed path. A directory that merely holds changes is not one; a
- * directory whose own mode changed is "modified"; one that was deleted is one
- * entry (its content is not listed); an opaque directory (replaced) is
- * reported as the deletions and additions that it amounts to at its top.
+ * directory whose own mode changed is "modified" (the top itself is "."); one
+ * that was deleted is one entry (its content is not listed), one that was added
+ * is an entry like all that is in it. An opaque directory (replaced) is compared
+ * name by name with what it hides. A path whose type changed is "modified".
+ *
+ * A regular file of the same size and mode is compared by content, up to
+ * CHANGES_COMPARE_FILE bytes of one file and CHANGES_COMPARE_ALL of a scan: an
+ * equal one (touched, opened for writing) is no change. What is larger counts
+ * as modified: times are the agent's to set and prove nothing. Owners, times
+ * and extended attributes are not looked at.
  */
+#define CHANGES_COMPARE_FILE (64u << 20)
+#define CHANGES_COMPARE_ALL (1u << 30)
+
 struct change {
 	const char *path; /* relative to the source; any bytes but NUL */
 	enum change_kind kind;
@@ -37,9 +47,13 @@ struct changes_counts {
 
 /*
  * Enumerates. task_fd holds upper/; source_fd is the source (O_PATH or
- * readable). copied: compare with work/manifest instead of reading whiteouts.
- * Memory is flat. fn may be NULL: only counts. A file system error names the
- * path. Ends after max_entries with -E2BIG (0: no bound).
+ * readable; -1: none, all is added). copied: compare with work/manifest instead
+ * of reading whiteouts. Memory is flat: about 100 bytes and a name for each
+ * level of depth, WALK_DEPTH_MAX levels at most (-ENAMETOOLONG). fn may be NULL: only
+ * counts. A file system error names the path; -EACCES is a directory that its
+ * maker closed to us (a caller with CAP_DAC_READ_SEARCH never sees it). Ends
+ * after max_entries paths looked at with -E2BIG (0: no bound), *ret then holds
+ * what was counted. What fn returned, if not 0.
  */
 int changes_scan(int task_fd, int source_fd, bool copied, uint64_t max_entries,
 		 change_fn *fn, void *arg, struct changes_counts *ret,
@@ -47,7 +61,11 @@ int changes_scan(int task_fd, int source_fd, bool copied, uint64_t max_entries,
 
 /*
  * Bytes (allocated) and inodes below dir_fd/name, for the disk watchdog.
- * Stops early once either maximum is passed. 0 or negative.
+ * Stops early once either maximum is passed. A file of n links counts 1/n of
+ * its bytes at each. What vanishes meanwhile is left out; so is a directory
+ * that may not be read, but then the result is -EACCES and the sums hold for
+ * the rest. Deeper than WALK_DEPTH_MAX: -ENAMETOOLONG, and what lies below was
+ * not counted. 0 or negative.
  */
 int changes_usage(int dir_fd, const char *name, uint64_t max_bytes,
 		  uint64_t max_inodes, uint64_t *ret_bytes,

@@ -190,7 +190,7 @@ int walk_enter(struct walk *w, const char *name, bool pair, struct error *err)
 	int r;
 
 	if (w->depth >= WALK_DEPTH_MAX)
-		return error_set(err, -ELOOP,
+		return error_set(err, -ENAMETOOLONG,
 				 "the tree is deeper than %d directories",
 				 WALK_DEPTH_MAX);
 	fd = walk_open_at(walk_fd(w), name,

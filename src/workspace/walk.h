@@ -19,7 +19,7 @@
 #include <sys/types.h>
 
 #define WALK_WINDOW 48
-/* Deeper trees are refused with -ELOOP and a text that says so. */
+/* Deeper trees are refused with -ENAMETOOLONG and a text that says so. */
 #define WALK_DEPTH_MAX 65536
 #define WALK_PATH_MAX (32u << 20)
 

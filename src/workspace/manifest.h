@@ -1,0 +1,65 @@
+/*
+ * The manifest of a copied source: what each file of the copy was when the copy
+ * was made, so that a task's changes can be told from it. It lies in work/,
+ * which no sandbox ever sees.
+ *
+ * Layout: a head, then for each directory its entries (fixed fields and the
+ * name), the offsets of these in the order of names, and a block that tells
+ * their number. A directory's entry holds the offset of its own block. All numbers are of the
+ * machine that wrote them: a manifest is not moved. A reader checks each offset
+ * it uses, for the file may have been cut by a full disk.
+ */
+#ifndef PINFOLD_WORKSPACE_MANIFEST_H
+#define PINFOLD_WORKSPACE_MANIFEST_H
+
+#include "base/error.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define MANIFEST_MAGIC "pinfoldM"
+
+struct manifest_head {
+	char magic[8];
+	uint64_t top; /* written last: 0 in a manifest that was never finished */
+};
+
+struct manifest_block {
+	uint64_t n;
+	uint64_t index; /* where n offsets of entries are */
+};
+
+struct manifest_entry {
+	uint64_t block; /* directories: where its entries are; 0 else */
+	uint64_t size;
+	int64_t mtime_ns;	 /* of source and copy */
+	int64_t ctime_ns;	 /* of the copy, when it was made */
+	int64_t source_ctime_ns; /* of the source's file */
+	uint32_t mode;
+	uint32_t name_len;
+	char name[]; /* name_len bytes and a NUL; padded to 8 */
+};
+
+struct manifest {
+	const char *data;
+	size_t len;
+};
+
+#define AUTO_MANIFEST __attribute__((cleanup(manifest_done)))
+
+/* Maps work/manifest below task_fd. 0 or negative; -EBADMSG if it is damaged. */
+int manifest_open(int task_fd, struct manifest *ret, struct error *err);
+void manifest_done(struct manifest *m);
+
+/* The block of the top directory. */
+uint64_t manifest_top(const struct manifest *m);
+
+/* How many entries a block has; the i-th in order of names; the one of that
+ * name. NULL: none, or the manifest is damaged. */
+uint64_t manifest_count(const struct manifest *m, uint64_t block);
+const struct manifest_entry *manifest_at(const struct manifest *m,
+					 uint64_t block, uint64_t i);
+const struct manifest_entry *manifest_find(const struct manifest *m,
+					   uint64_t block, const char *name);
+
+#endif
