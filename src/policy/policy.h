@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/sha256.h"
 #include "base/str.h"
 
 #include <stdbool.h>
@@ -69,19 +70,35 @@ struct policy {
 	struct policy_limits limits;
 	struct strlist env_pass; /* names taken from the caller's environment */
 	struct strlist env_set;  /* "NAME=value", sorted by name, unique */
+	/*
+	 * Not part of the snapshot. given: the fields that a file or the
+	 * command line stated, others have their defaults (a ceiling limits
+	 * what it states; defaults are lowered to it without an error).
+	 * sealed: what may only be narrowed. Bits are the rows of the table.
+	 */
+	uint64_t given;
+	uint64_t sealed;
 };
 
 /* Fills p with the built-in policy, the same as preset "offline". 0/-ENOMEM */
 int policy_init(struct policy *p);
 void policy_done(struct policy *p);
-
-/* Canonical JSON of p, appended to out. 0 or negative. */
-int policy_to_json(const struct policy *p, struct buf *out);
+/* A copy in new memory; p is filled only on success. 0 or -ENOMEM. */
+int policy_copy(struct policy *p, const struct policy *from);
 
 /*
- * Reads what policy_to_json wrote. Unknown, missing or repeated fields and
- * values out of range are errors that name the field. p is filled only on
- * success and then owned by the caller (policy_done).
+ * Canonical JSON of p, appended to out. It is itself a policy text: each field
+ * is spelled out in the words of the policy language. 0 or negative.
+ */
+int policy_to_json(const struct policy *p, struct buf *out);
+/* SHA-256 of the canonical JSON: the policy digest. 0 or negative. */
+int policy_digest(const struct policy *p, char hex[SHA256_HEX_SIZE]);
+
+/*
+ * Reads what policy_to_json wrote, and nothing else: unknown, missing or
+ * repeated fields, values out of range and any text that is not canonical are
+ * errors that name the field. p is filled only on success and then owned by
+ * the caller (policy_done); every field counts as given.
  */
 int policy_from_json(const char *json, size_t len, struct policy *p,
 		     struct error *err);
@@ -96,7 +113,10 @@ int policy_set_limit(struct policy *p, const char *assignment, struct error *err
 int policy_add_env(struct policy *p, const char *assignment, struct error *err);
 int policy_add_path(struct policy *p, bool writable, const char *path,
 		    struct error *err);
-/* Any field by its dotted name and YAML text: ("tier", "container"). */
+/*
+ * Any field of one value by its dotted name and text: ("tier", "container").
+ * "files.workspace" is files.workspace.mode.
+ */
 int policy_set(struct policy *p, const char *field, const char *text,
 	       struct error *err);
 
@@ -108,14 +128,46 @@ int policy_set(struct policy *p, const char *field, const char *text,
 int policy_check(const struct policy *p, struct error *err);
 
 /*
- * Refuses (-EPERM) when p permits more than ceiling does, naming the first
- * field that is wider. A limit of p above the ceiling's is wider.
+ * Refuses (-EPERM) when p permits more than ceiling does in a field that the
+ * ceiling states (ceiling->given), naming the first one. A limit of p above
+ * the ceiling's is wider; so is a lower classification, and a denial that is
+ * missing. "half" and a number of bytes cannot be compared and count as wider.
  */
 int policy_check_ceiling(const struct policy *p, const struct policy *ceiling,
 			 struct error *err);
 
+/*
+ * Puts p under a ceiling: denials of the ceiling are added; what p does not
+ * state itself (p->given) is lowered to the ceiling; then the rest must pass
+ * policy_check_ceiling. machine_memory (bytes) decides what "half" is. p must
+ * be done with by the caller after a failure too.
+ */
+int policy_apply_ceiling(struct policy *p, const struct policy *ceiling,
+			 uint64_t machine_memory, struct error *err);
+
+/*
+ * Refuses (-EPERM) when p permits more than base in a field that base sealed:
+ * for changes made to base on the command line.
+ */
+int policy_check_sealed(const struct policy *p, const struct policy *base,
+			struct error *err);
+
+/*
+ * What is allowed but worth a word: rules without effect, weakenings, variables
+ * that look like secrets. Texts are appended to ret. 0 or -ENOMEM.
+ */
+int policy_warnings(const struct policy *p, struct strlist *ret);
+
 /* The least tier that classify asks for, and why (a static text). */
 enum policy_tier policy_least_tier(const struct policy *p, const char **ret_why);
+
+/*
+ * The tier that p runs in: its own, or for "auto" the least one. Programs that
+ * start tasks call this: a tier that this version cannot run is -EOPNOTSUPP,
+ * with a text that says why that tier is needed.
+ */
+int policy_tier_to_run(const struct policy *p, enum policy_tier *ret,
+		       struct error *err);
 
 const char *policy_tier_name(enum policy_tier tier);
 const char *policy_workspace_name(enum policy_workspace mode);
