@@ -1,0 +1,407 @@
+/*
+ * Opens the state directory and the tasks in it. Everything on the path of a
+ * start is counted: six system calls find an existing state directory and make
+ * a task in it, of which four change the file system.
+ */
+#include "task/state.h"
+
+#include "base/cleanup.h"
+#include "base/str.h"
+#include "task/state_private.h"
+#include "workspace/layer.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define ID_RANDOM 10 /* bytes: 16 digits of 5 bits */
+#define QUOTE_MAX 400
+
+int state_fail(struct error *err, int code, const char *what, const char *path)
+{
+	AUTO_BUF struct buf quoted = BUF_INIT(4096);
+
+	str_quote(&quoted, path, QUOTE_MAX);
+	return error_set(err, code, "cannot %s %s: %s", what, buf_str(&quoted),
+			 strerror(-code));
+}
+
+void state_close(struct state *s)
+{
+	free(s->path);
+	close_fd(s->fd);
+	close_fd(s->tasks_fd);
+	*s = (struct state)STATE_INIT;
+}
+
+/* Makes path and what is missing above it, 0700. */
+static int make_path(const char *path, struct error *err)
+{
+	AUTO_FREE char *copy = strdup(path);
+	char *slash;
+
+	if (!copy)
+		return error_set(err, -ENOMEM, "out of memory");
+	for (slash = copy + 1;; slash++) {
+		slash += strcspn(slash, "/");
+		if (*slash == '\0')
+			break;
+		*slash = '\0';
+		if (mkdir(copy, 0700) < 0 && errno != EEXIST)
+			return state_fail(err, -errno, "make directory", copy);
+		*slash = '/';
+	}
+	if (mkdir(copy, 0700) < 0 && errno != EEXIST)
+		return state_fail(err, -errno, "make directory", copy);
+	return 0;
+}
+
+/* A directory of ours must be the caller's, and nobody else may write it. */
+static int check_own(int fd, const char *path, mode_t forbidden,
+		     struct error *err)
+{
+	AUTO_BUF struct buf quoted = BUF_INIT(4096);
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return state_fail(err, -errno, "read directory", path);
+	str_quote(&quoted, path, QUOTE_MAX);
+	if (st.st_uid != geteuid())
+		return error_set(err, -EPERM,
+				 "%s belongs to user %u, not to you (%u)",
+				 buf_str(&quoted), (unsigned)st.st_uid,
+				 (unsigned)geteuid());
+	if (st.st_mode & forbidden)
+		return error_set(err, -EPERM,
+				 "%s is open to others (mode %04o): "
+				 "chmod 700 %s",
+				 buf_str(&quoted),
+				 (unsigned)st.st_mode & 07777u,
+				 buf_str(&quoted));
+	return 0;
+}
+
+static int open_below(int fd, const char *path, const char *name, int flags,
+		      struct error *err)
+{
+	AUTO_FREE char *whole = str_format("%s/%s", path, name);
+	AUTO_CLOSE int sub = -1;
+	int r;
+
+	if (!whole)
+		return error_set(err, -ENOMEM, "out of memory");
+	flags |= O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	sub = openat(fd, name, flags);
+	if (sub < 0 && errno == ENOENT) {
+		if (mkdirat(fd, name, 0700) < 0 && errno != EEXIST)
+			return state_fail(err, -errno, "make directory", whole);
+		sub = openat(fd, name, flags);
+	}
+	if (sub < 0)
+		return state_fail(err, -errno, "open directory", whole);
+	r = check_own(sub, whole, 022, err);
+	return r < 0 ? r : steal_fd(&sub);
+}
+
+int state_open_path(const char *path, struct state *ret, struct error *err)
+{
+	AUTO_STATE struct state s = STATE_INIT;
+	int flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+	int r;
+
+	s.path = strdup(path);
+	if (!s.path)
+		return error_set(err, -ENOMEM, "out of memory");
+	s.fd = open(path, flags);
+	if (s.fd < 0 && errno == ENOENT) {
+		r = make_path(path, err);
+		if (r < 0)
+			return r;
+		s.fd = open(path, flags);
+	}
+	if (s.fd < 0)
+		return state_fail(err, -errno, "open state directory", path);
+	r = check_own(s.fd, path, 022, err);
+	if (r < 0)
+		return r;
+	s.tasks_fd = open_below(s.fd, path, "tasks", O_RDONLY, err);
+	if (s.tasks_fd < 0)
+		return s.tasks_fd;
+	*ret = s;
+	s = (struct state)STATE_INIT;
+	return 0;
+}
+
+static const char *state_home(void)
+{
+	const char *home = getenv("HOME");
+	const struct passwd *pw;
+
+	if (home && home[0] == '/')
+		return home;
+	pw = getpwuid(geteuid());
+	return pw && pw->pw_dir && pw->pw_dir[0] == '/' ? pw->pw_dir : NULL;
+}
+
+static char *user_path(void)
+{
+	const char *base = getenv("XDG_STATE_HOME");
+
+	if (base && base[0] == '/')
+		return str_format("%s/pinfold", base);
+	base = state_home();
+	return base ? str_format("%s/.local/state/pinfold", base) : NULL;
+}
+
+/* Is this the machine's root, or one inside a user namespace? */
+static bool owns_system(void)
+{
+	struct stat st;
+
+	return stat("/var/lib", &st) == 0 && st.st_uid == 0;
+}
+
+int state_open(struct state *ret, struct error *err)
+{
+	AUTO_FREE char *path = NULL;
+
+	if (geteuid() == 0) {
+		int r = state_open_path("/var/lib/pinfold", ret, err);
+
+		if (r == 0 || owns_system())
+			return r;
+	}
+	path = user_path();
+	if (!path)
+		return error_set(err, -ENOENT,
+				 "no place for the state directory: set HOME "
+				 "or XDG_STATE_HOME");
+	return state_open_path(path, ret, err);
+}
+
+bool state_is_id(const char *id)
+{
+	return str_starts(id, "t-") && strlen(id) == STATE_ID_SIZE - 1 &&
+	       strspn(id + 2, STATE_ID_DIGITS) == STATE_ID_SIZE - 3;
+}
+
+static int make_id(char id[STATE_ID_SIZE])
+{
+	uint8_t random[ID_RANDOM];
+	unsigned bits = 0, have = 0;
+	size_t next = 0;
+
+	if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
+		return errno ? -errno : -EIO;
+	id[0] = 't';
+	id[1] = '-';
+	for (size_t i = 2; i < STATE_ID_SIZE - 1; i++) {
+		if (have < 5) {
+			bits = (bits << 8 | random[next++]) & 0xfffu;
+			have += 8;
+		}
+		have -= 5;
+		id[i] = STATE_ID_DIGITS[bits >> have & 31u];
+	}
+	id[STATE_ID_SIZE - 1] = '\0';
+	return 0;
+}
+
+static int mark_live(const struct state *s, const char *id)
+{
+	char name[8 + STATE_ID_SIZE] = "live/";
+
+	strcat(name, id);
+	if (mknodat(s->fd, name, S_IFREG | 0600, 0) == 0)
+		return 0;
+	if (errno != ENOENT)
+		return -errno;
+	if (mkdirat(s->fd, "live", 0700) < 0 && errno != EEXIST)
+		return -errno;
+	return mknodat(s->fd, name, S_IFREG | 0600, 0) < 0 ? -errno : 0;
+}
+
+void state_task_end(const struct state *s, const char *id)
+{
+	char name[8 + STATE_ID_SIZE] = "live/";
+
+	strncat(name, id, STATE_ID_SIZE - 1);
+	unlinkat(s->fd, name, 0);
+}
+
+/* Fills the new directory id; what was made stays on failure. */
+static int fill_task(const struct state *s, const char *id, int *ret_fd,
+		     int *ret_lock_fd)
+{
+	AUTO_CLOSE int fd = -1;
+	AUTO_CLOSE int lock = -1;
+	int r;
+
+	fd = openat(s->tasks_fd, id,
+		    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	lock = openat(fd, "lock", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (lock < 0)
+		return -errno;
+	/* Others only ever hold it for the moment of a test: wait. */
+	while (flock(lock, LOCK_EX) < 0) {
+		if (errno != EINTR)
+			return -errno;
+	}
+	r = mark_live(s, id);
+	if (r < 0)
+		return r;
+	*ret_fd = steal_fd(&fd);
+	*ret_lock_fd = steal_fd(&lock);
+	return 0;
+}
+
+int state_task_new(const struct state *s, char ret_id[STATE_ID_SIZE],
+		   int *ret_fd, int *ret_lock_fd, struct error *err)
+{
+	char id[STATE_ID_SIZE];
+	int r;
+
+	do {
+		r = make_id(id);
+		if (r < 0)
+			return error_set(err, r, "no random numbers: %s",
+					 strerror(-r));
+	} while (mkdirat(s->tasks_fd, id, 0700) < 0 && errno == EEXIST);
+	r = fill_task(s, id, ret_fd, ret_lock_fd);
+	if (r < 0) {
+		layer_remove(s->tasks_fd, id, NULL);
+		return state_fail(err, r, "make a task in", s->path);
+	}
+	memcpy(ret_id, id, sizeof(id));
+	return 0;
+}
+
+bool state_task_alive(int task_fd)
+{
+	AUTO_CLOSE int lock = openat(task_fd, "lock",
+				     O_RDONLY | O_NOFOLLOW | O_NONBLOCK |
+					     O_CLOEXEC);
+
+	return lock >= 0 && flock(lock, LOCK_SH | LOCK_NB) < 0 &&
+	       errno == EWOULDBLOCK;
+}
+
+int state_task_claim(int task_fd)
+{
+	AUTO_CLOSE int lock = openat(task_fd, "lock",
+				     O_RDWR | O_NOFOLLOW | O_NONBLOCK |
+					     O_CLOEXEC);
+
+	if (lock < 0)
+		return -errno;
+	if (flock(lock, LOCK_EX | LOCK_NB) < 0)
+		return errno == EWOULDBLOCK ? -EBUSY : -errno;
+	return steal_fd(&lock);
+}
+
+bool state_task_has_changes(int task_fd)
+{
+	AUTO_DIR DIR *dir = NULL;
+	AUTO_CLOSE int fd = openat(task_fd, "upper",
+				   O_RDONLY | O_DIRECTORY | O_NOFOLLOW |
+					   O_CLOEXEC);
+	struct dirent *e;
+
+	if (fd < 0)
+		return errno != ENOENT;
+	dir = fdopendir(fd);
+	if (!dir)
+		return true;
+	steal_fd(&fd);
+	while ((e = readdir(dir))) {
+		if (!str_eq(e->d_name, ".") && !str_eq(e->d_name, ".."))
+			return true;
+	}
+	return false;
+}
+
+int state_task_remove(const struct state *s, const char *id, struct error *err)
+{
+	AUTO_CLOSE int fd = -1;
+	AUTO_CLOSE int lock = -1;
+	int r;
+
+	if (!state_is_id(id))
+		return error_set(err, -EINVAL, "not the id of a task");
+	fd = openat(s->tasks_fd, id,
+		    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return state_fail(err, -errno, "open task", id);
+	lock = state_task_claim(fd);
+	if (lock < 0 && lock != -ENOENT)
+		return state_fail(err, lock, "remove task", id);
+	r = layer_remove(s->tasks_fd, id, err);
+	if (r == 0)
+		state_task_end(s, id);
+	return r;
+}
+
+/* Opens the directory path, made if it is missing, if it is the caller's. */
+static int open_runtime(const char *path, char **ret_path, struct error *err)
+{
+	AUTO_CLOSE int fd = -1;
+	int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	int r;
+
+	fd = open(path, flags);
+	if (fd < 0 && errno == ENOENT) {
+		if (mkdir(path, 0700) < 0 && errno != EEXIST)
+			return state_fail(err, -errno, "make directory", path);
+		fd = open(path, flags);
+	}
+	if (fd < 0)
+		return state_fail(err, -errno, "open directory", path);
+	r = check_own(fd, path, 077, err);
+	if (r < 0)
+		return r;
+	if (ret_path) {
+		*ret_path = strdup(path);
+		if (!*ret_path)
+			return error_set(err, -ENOMEM, "out of memory");
+	}
+	return steal_fd(&fd);
+}
+
+/* True if base is a directory of the caller's. */
+static bool is_own(const char *base)
+{
+	struct stat st;
+
+	return stat(base, &st) == 0 && S_ISDIR(st.st_mode) &&
+	       st.st_uid == geteuid();
+}
+
+int state_runtime_dir(char **ret_path, struct error *err)
+{
+	AUTO_FREE char *path = NULL;
+	const char *base = getenv("XDG_RUNTIME_DIR");
+	char standard[64];
+
+	snprintf(standard, sizeof(standard), "/run/user/%u",
+		 (unsigned)geteuid());
+	if (geteuid() == 0 && owns_system())
+		path = strdup("/run/pinfold");
+	else if (base && base[0] == '/' && is_own(base))
+		path = str_format("%s/pinfold", base);
+	else if (is_own(standard))
+		path = str_format("%s/pinfold", standard);
+	else
+		path = str_format("/tmp/pinfold-%u", (unsigned)geteuid());
+	if (!path)
+		return error_set(err, -ENOMEM, "out of memory");
+	return open_runtime(path, ret_path, err);
+}

@@ -1,0 +1,134 @@
+/*
+ * The state directory: where tasks live on disk, which of them are alive, and
+ * what is left of those that died.
+ *
+ *	pinfold/	  0700, the caller's own
+ *	  tasks/ID/	  lock task.json policy.json upper work out.N
+ *	  live/ID	  an empty file for each task that was not ended yet
+ *	  swept		  its time: when the last full sweep was
+ *
+ * Theory of operation. A task is alive while somebody holds a flock on its
+ * lock file; whoever inherits the descriptor holds it too, so the lock is free
+ * when the last process of the task's own is gone, however it died. The lock
+ * is taken before the name appears in live/, so a name there with a free lock
+ * is a task that ended: state_sweep looks at these names alone and costs the
+ * same however many records there are. lock's content is the record of the
+ * start (record_begin), task.json appears when the task ends: a task without
+ * task.json was never ended by anybody. The time a task was started is the
+ * modification time of its lock.
+ */
+#ifndef PINFOLD_TASK_STATE_H
+#define PINFOLD_TASK_STATE_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define STATE_ID_SIZE 19 /* "t-", 16 of a-z2-7, NUL */
+#define STATE_RECORD_DAYS 90
+/* Names in live/ looked at by one sweep, and records removed by one. */
+#define STATE_SWEEP_MAX 32
+#define STATE_EXPIRE_MAX 256
+
+struct state {
+	char *path; /* of pinfold/ */
+	int fd;	    /* O_PATH */
+	int tasks_fd;
+};
+
+#define AUTO_STATE __attribute__((cleanup(state_close)))
+#define STATE_INIT {.fd = -1, .tasks_fd = -1}
+
+/*
+ * Opens the state directory and makes what is missing (0700). Root's is
+ * /var/lib/pinfold; a user's is $XDG_STATE_HOME/pinfold, else
+ * ~/.local/state/pinfold with HOME from the environment, else from passwd. The
+ * root of a user namespace that does not own /var/lib is such a user. Refuses
+ * (-EPERM) what belongs to somebody else or can be written by others.
+ */
+int state_open(struct state *ret, struct error *err);
+/* Likewise, in a directory named by the caller. */
+int state_open_path(const char *path, struct state *ret, struct error *err);
+void state_close(struct state *s);
+
+bool state_is_id(const char *id);
+
+/*
+ * Makes a new task: its directory, with lock held. The descriptors are
+ * O_CLOEXEC and the caller's; lock can be written (record_begin).
+ */
+int state_task_new(const struct state *s, char ret_id[STATE_ID_SIZE],
+		   int *ret_fd, int *ret_lock_fd, struct error *err);
+
+/*
+ * Says that the task has its final record. Never needed: the next sweep finds
+ * out by itself.
+ */
+void state_task_end(const struct state *s, const char *id);
+
+/*
+ * Opens a task's directory. want: an id, a beginning of one that is unique
+ * (with or without "t-"), or NULL: the newest task whose record names this
+ * source (source NULL: the newest of all). -ENOENT, -ENOTUNIQ (the text gives
+ * some that fit), -EINVAL (no id).
+ */
+int state_task_open(const struct state *s, const char *want,
+		    const char *source, char ret_id[STATE_ID_SIZE], int *ret_fd,
+		    struct error *err);
+
+/* Is the task alive? A task without a lock file is not. */
+bool state_task_alive(int task_fd);
+
+/*
+ * Takes the lock of a task that is not alive, to change what it left.
+ * Descriptor, -EBUSY when it is alive, or another negative errno.
+ */
+int state_task_claim(int task_fd);
+
+/* True if upper/ holds anything. */
+bool state_task_has_changes(int task_fd);
+
+/* Removes a task with all it left. -EBUSY while it is alive. */
+int state_task_remove(const struct state *s, const char *id, struct error *err);
+
+struct state_task {
+	char id[STATE_ID_SIZE];
+	uint64_t started_us; /* wall clock; 0: it has no lock */
+};
+
+/*
+ * All tasks, newest first; *ret is the caller's to free (NULL when there are
+ * none).
+ */
+int state_list(const struct state *s, struct state_task **ret, size_t *ret_n,
+	       struct error *err);
+
+/*
+ * Called for each task found dead without a record, while it is claimed, for
+ * what only others know of (its control groups).
+ */
+typedef void state_lost_fn(void *arg, const char *id, int task_fd);
+
+/*
+ * Cleans up behind tasks that died: they get a record that says so (state
+ * "lost"), their sockets and work directories go, their changes stay. Called at
+ * each start: looks at no more than STATE_SWEEP_MAX tasks that seem alive (a
+ * random choice when there are more). Once a day it reads all of tasks/, where
+ * records older than STATE_RECORD_DAYS without changes are removed. Returns how
+ * many tasks were found lost, or negative.
+ */
+int state_sweep(const struct state *s, state_lost_fn *fn, void *arg,
+		struct error *err);
+
+/*
+ * The directory for sockets: $XDG_RUNTIME_DIR/pinfold or, without that variable
+ * or where it is not the caller's, /run/user/UID/pinfold; root: /run/pinfold;
+ * where there is none of these, /tmp/pinfold-UID. Made with mode 0700 if it is
+ * missing; -EPERM if it belongs to somebody else or others may enter it.
+ * Returns a descriptor (O_PATH); *ret_path, if not NULL, is the caller's.
+ */
+int state_runtime_dir(char **ret_path, struct error *err);
+
+#endif
