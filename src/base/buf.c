@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +34,8 @@ char *buf_reserve(struct buf *b, size_t len)
 
 	if (b->failed)
 		return NULL;
-	if (len > b->max || b->len > b->max - len) {
+	if (len > b->max || b->len > b->max - len ||
+	    b->len + len > SIZE_MAX / 2) {
 		b->failed = -EFBIG;
 		return NULL;
 	}

@@ -181,7 +181,7 @@ int num_human_size(struct buf *b, uint64_t bytes)
 		if (bytes < f)
 			continue;
 		return buf_addf(b, "%ju.%ju %s", (uintmax_t)(bytes / f),
-				(uintmax_t)(bytes % f / (f / 10 + 1)),
+				(uintmax_t)(bytes % f * 10 / f),
 				size_units[i].name);
 	}
 	return 0;

@@ -91,36 +91,42 @@ char *str_format(const char *format, ...)
 	return n < 0 ? NULL : s;
 }
 
-/* Length of the UTF-8 sequence at s, 0 if there is none within len bytes. */
+/* How many bytes a UTF-8 sequence with this first byte has; 0 for none. */
+static size_t sequence_length(unsigned char first)
+{
+	if (first < 0x80)
+		return 1;
+	if (first >= 0xc2 && first <= 0xdf)
+		return 2;
+	if ((first & 0xf0) == 0xe0)
+		return 3;
+	return first >= 0xf0 && first <= 0xf4 ? 4 : 0;
+}
+
+/*
+ * Length of the UTF-8 sequence at s, 0 if there is none within len bytes. The
+ * second byte's range keeps out overlong forms, surrogates and what lies
+ * beyond U+10FFFF (RFC 3629, section 4).
+ */
 static size_t utf8_sequence(const unsigned char *s, size_t len)
 {
-	uint32_t cp;
-	size_t n;
+	size_t n = sequence_length(s[0]);
+	unsigned char low = 0x80, high = 0xbf;
 
-	if (s[0] < 0x80)
-		return 1;
-	if (s[0] >= 0xc2 && s[0] <= 0xdf) {
-		n = 2;
-		cp = s[0] & 0x1fu;
-	} else if ((s[0] & 0xf0) == 0xe0) {
-		n = 3;
-		cp = s[0] & 0x0fu;
-	} else if (s[0] >= 0xf0 && s[0] <= 0xf4) {
-		n = 4;
-		cp = s[0] & 0x07u;
-	} else {
+	if (n == 0 || n > len)
 		return 0;
+	switch (s[0]) {
+	case 0xe0: low = 0xa0; break;
+	case 0xed: high = 0x9f; break;
+	case 0xf0: low = 0x90; break;
+	case 0xf4: high = 0x8f; break;
 	}
-	if (n > len)
+	if (n > 1 && (s[1] < low || s[1] > high))
 		return 0;
-	for (size_t i = 1; i < n; i++) {
+	for (size_t i = 2; i < n; i++) {
 		if ((s[i] & 0xc0) != 0x80)
 			return 0;
-		cp = cp << 6 | (s[i] & 0x3fu);
 	}
-	if ((n == 3 && cp < 0x800) || (n == 4 && cp < 0x10000) ||
-	    cp > 0x10ffff || (cp >= 0xd800 && cp <= 0xdfff))
-		return 0;
 	return n;
 }
 
@@ -145,6 +151,44 @@ static bool is_control(const unsigned char *s, size_t n)
 	       (n == 2 && s[0] == 0xc2 && s[1] < 0xa0);
 }
 
+/*
+ * Characters that show nothing or change the order of others, so that a name
+ * could look like another: U+200B to 200F, 2028 to 202E, 2060 to 206F, FEFF.
+ */
+static bool is_invisible(const unsigned char *s, size_t n)
+{
+	if (n != 3)
+		return false;
+	if (s[0] == 0xef)
+		return s[1] == 0xbb && s[2] == 0xbf;
+	if (s[0] != 0xe2)
+		return false;
+	return (s[1] == 0x80 && ((s[2] >= 0x8b && s[2] <= 0x8f) ||
+				 (s[2] >= 0xa8 && s[2] <= 0xae))) ||
+	       (s[1] == 0x81 && s[2] >= 0xa0 && s[2] <= 0xaf);
+}
+
+/* Appends one character, or the first byte of what is none; its length. */
+static size_t quote_one(struct buf *b, const unsigned char *s, size_t len)
+{
+	size_t n = utf8_sequence(s, len);
+
+	if (s[0] == '\n') {
+		buf_add_str(b, "\\n");
+	} else if (s[0] == '\t') {
+		buf_add_str(b, "\\t");
+	} else if (s[0] == '"' || s[0] == '\\') {
+		buf_addf(b, "\\%c", s[0]);
+	} else if (n > 0 && !is_control(s, n) && !is_invisible(s, n)) {
+		buf_add(b, s, n);
+	} else {
+		n = n > 0 ? n : 1;
+		for (size_t i = 0; i < n; i++)
+			buf_addf(b, "\\x%02x", s[i]);
+	}
+	return n;
+}
+
 int str_quote(struct buf *b, const char *s, size_t max)
 {
 	const unsigned char *u = (const unsigned char *)s;
@@ -152,21 +196,8 @@ int str_quote(struct buf *b, const char *s, size_t max)
 	size_t i = 0;
 
 	buf_add_char(b, '"');
-	while (i < len && i < max) {
-		size_t n = utf8_sequence(u + i, len - i);
-
-		if (u[i] == '\n')
-			buf_add_str(b, "\\n");
-		else if (u[i] == '\t')
-			buf_add_str(b, "\\t");
-		else if (u[i] == '"' || u[i] == '\\')
-			buf_addf(b, "\\%c", u[i]);
-		else if (n > 0 && !is_control(u + i, n))
-			buf_add(b, s + i, n);
-		else
-			buf_addf(b, "\\x%02x", u[i]);
-		i += n > 0 && !is_control(u + i, n) ? n : 1;
-	}
+	while (i < len && i < max)
+		i += quote_one(b, u + i, len - i);
 	return buf_add_str(b, i < len ? "\"..." : "\"");
 }
 

@@ -34,8 +34,9 @@ bool str_ends(const char *s, const char *suffix);
 char *str_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /*
- * Appends s in double quotes with control characters, quotes, backslashes and
- * bytes that are not UTF-8 as escapes, cut with "..." after max bytes of input.
+ * Appends s in double quotes with control characters, invisible and reordering
+ * ones, quotes, backslashes and bytes that are not UTF-8 as escapes, cut with
+ * "..." after max bytes of input.
  * For untrusted text in messages and logs: nothing in it reaches a terminal.
  */
 int str_quote(struct buf *b, const char *s, size_t max);
