@@ -153,19 +153,24 @@ static bool is_control(const unsigned char *s, size_t n)
 
 /*
  * Characters that show nothing or change the order of others, so that a name
- * could look like another: U+200B to 200F, 2028 to 202E, 2060 to 206F, FEFF.
+ * could look like another.
  */
 static bool is_invisible(const unsigned char *s, size_t n)
 {
+	static const unsigned ranges[][2] = {
+		{0x200b, 0x200f}, {0x2028, 0x202e}, {0x2060, 0x206f},
+		{0xfeff, 0xfeff},
+	};
+	unsigned cp;
+
 	if (n != 3)
 		return false;
-	if (s[0] == 0xef)
-		return s[1] == 0xbb && s[2] == 0xbf;
-	if (s[0] != 0xe2)
-		return false;
-	return (s[1] == 0x80 && ((s[2] >= 0x8b && s[2] <= 0x8f) ||
-				 (s[2] >= 0xa8 && s[2] <= 0xae))) ||
-	       (s[1] == 0x81 && s[2] >= 0xa0 && s[2] <= 0xaf);
+	cp = (s[0] & 0x0fu) << 12 | (s[1] & 0x3fu) << 6 | (s[2] & 0x3fu);
+	for (size_t i = 0; i < ARRAY_SIZE(ranges); i++) {
+		if (cp >= ranges[i][0] && cp <= ranges[i][1])
+			return true;
+	}
+	return false;
 }
 
 /* Appends one character, or the first byte of what is none; its length. */

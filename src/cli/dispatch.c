@@ -42,16 +42,16 @@ static int no_verb(void)
 
 int options_dispatch(const struct options *o)
 {
+	size_t i = 0;
+
 	if (options_has(o, OPT_VERSION))
 		return print_version();
 	if (options_has(o, OPT_HELP))
 		return verb_help(o);
 	if (!o->verb)
 		return no_verb();
-	for (size_t i = 0; i < ARRAY_SIZE(entries); i++) {
-		if (str_eq(entries[i].name, o->verb))
-			return entries[i].fn(o);
-	}
-	assert(!"a verb of the table has no function");
-	return 125;
+	while (i < ARRAY_SIZE(entries) && !str_eq(entries[i].name, o->verb))
+		i++;
+	assert(i < ARRAY_SIZE(entries));
+	return entries[i].fn(o);
 }

@@ -93,22 +93,24 @@ static int store(struct parse *p, enum option_id id, const char *value)
 	return 0;
 }
 
-/* value is what stood behind "=", or NULL. */
-static int take_option(struct parse *p, enum option_id id, const char *value)
+/* inline_value is what stood behind "=", or NULL. */
+static int take_option(struct parse *p, enum option_id id,
+		       const char *inline_value)
 {
 	const struct option_row *row = &option_rows[id];
+	const char *value = inline_value;
 
 	if (row->argument == ARGUMENT_NONE && value)
 		return error_set(p->err, -EINVAL, "%s--%s takes no value",
 				 p->where, row->name);
-	if (row->argument == ARGUMENT_REQUIRED && !value &&
-	    p->next < p->argc && !str_eq(p->argv[p->next], "--"))
+	if (!value && row->argument != ARGUMENT_REQUIRED)
+		return store(p, id, "");
+	if (!value && p->next < p->argc && !str_eq(p->argv[p->next], "--"))
 		value = p->argv[p->next++];
-	if ((row->argument == ARGUMENT_REQUIRED && !value) ||
-	    (value && !*value))
+	if (!value || !*value)
 		return error_set(p->err, -EINVAL, "%s--%s needs a value, %s",
 				 p->where, row->name, row->metavar);
-	return store(p, id, value ? value : "");
+	return store(p, id, value);
 }
 
 static int parse_long(struct parse *p, const char *word)

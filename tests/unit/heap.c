@@ -14,6 +14,7 @@ void *__real_realloc(void *p, size_t size);
 void *__real_reallocarray(void *p, size_t n, size_t size);
 char *__real_strdup(const char *s);
 char *__real_strndup(const char *s, size_t n);
+int __real_vasprintf(char **ret, const char *format, va_list args);
 int __real___vasprintf_chk(char **ret, int flag, const char *format,
 			   va_list args);
 
@@ -23,6 +24,7 @@ void *__wrap_realloc(void *p, size_t size);
 void *__wrap_reallocarray(void *p, size_t n, size_t size);
 char *__wrap_strdup(const char *s);
 char *__wrap_strndup(const char *s, size_t n);
+int __wrap_vasprintf(char **ret, const char *format, va_list args);
 int __wrap___vasprintf_chk(char **ret, int flag, const char *format,
 			   va_list args);
 
@@ -84,6 +86,11 @@ char *__wrap_strdup(const char *s)
 char *__wrap_strndup(const char *s, size_t n)
 {
 	return fails_now() ? NULL : __real_strndup(s, n);
+}
+
+int __wrap_vasprintf(char **ret, const char *format, va_list args)
+{
+	return fails_now() ? -1 : __real_vasprintf(ret, format, args);
 }
 
 /* What vasprintf is called under _FORTIFY_SOURCE. */
