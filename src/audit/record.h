@@ -1,8 +1,8 @@
 /*
- * The record of one task: task.json in the task's directory, canonical JSON of
- * one versioned schema ("pinfold-task-1"). It is written when the task starts
- * (state "running") and replaced when it ends. A later audit log stands behind
- * the same functions.
+ * The record of one task: canonical JSON of one versioned schema
+ * ("pinfold-task-1"). What is known when the task starts (state "running") is
+ * written into its lock file, which exists anyway; task.json appears, whole and
+ * at once, when it ends. A later audit log stands behind the same functions.
  */
 #ifndef PINFOLD_AUDIT_RECORD_H
 #define PINFOLD_AUDIT_RECORD_H
@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #define RECORD_MAX (4u << 20)  /* bytes of one task.json */
-#define RECORD_ARGV_MAX 16384  /* bytes of argv kept; the rest is counted */
+#define RECORD_ARGV_MAX 16384  /* bytes of argv written; the rest is counted */
 #define RECORD_REFUSALS_MAX 256 /* entries kept; the rest is counted */
 
 enum record_state { RECORD_RUNNING, RECORD_ENDED, RECORD_LOST };
@@ -76,6 +76,7 @@ struct record {
 	int exit_status; /* as pinfold returned it; -1 while running */
 	int signal;     /* the command's deadly signal, or 0 */
 	struct strlist argv;
+	uint64_t argv_dropped; /* bytes that a record read from disk leaves out */
 	struct strlist labels; /* "K=V" */
 	char *source;   /* host path, or NULL for none */
 	char *workdir;
@@ -89,6 +90,7 @@ struct record {
 	uint64_t started_us, ended_us; /* wall clock */
 	struct record_enforced *enforced;
 	size_t n_enforced;
+	struct strlist enforced_text; /* owns what enforced points to when read */
 	struct record_refusal *refusals;
 	size_t n_refusals;
 	uint64_t refusals_dropped;
@@ -110,11 +112,35 @@ int record_add_refusal(struct record *r, const struct record_refusal *refusal);
 int record_add_enforced(struct record *r, const char *what,
 			const char *mechanism, bool hard);
 
-/* Canonical JSON; text that is not UTF-8 has its bytes as \xNN. */
+/*
+ * Canonical JSON; text that is not UTF-8 has its bytes as \xNN. Numbers beyond
+ * 2^53 - 1 are written as that.
+ */
 int record_to_json(const struct record *r, struct buf *out);
+
+/*
+ * Reads what record_to_json wrote: unknown, missing and repeated fields, wrong
+ * types and unknown names are errors (-EBADMSG). r is the caller's on success
+ * and untouched else.
+ */
+int record_from_json(const char *json, size_t len, struct record *r,
+		     struct error *err);
+
+/*
+ * Writes the record of the start into the lock file that state_task_new made.
+ * May be called again while the lock is held. A reader at the same moment may
+ * see part of it, which it reports as -EBADMSG. 0 or negative.
+ */
+int record_begin(int lock_fd, const struct record *r, struct error *err);
 /* Writes task.json below task_fd atomically (mode 0600). 0 or negative. */
 int record_write(int task_fd, const struct record *r, struct error *err);
-/* Reads task.json; r is owned by the caller on success (enforced included). */
+/*
+ * Reads task.json or, in a task that has none, the record of its start. r is
+ * the caller's on success. -ENODATA: nothing was written yet.
+ */
 int record_read(int task_fd, struct record *r, struct error *err);
+
+const char *record_state_name(enum record_state state);
+const char *record_reason_name(enum record_reason reason);
 
 #endif
