@@ -50,7 +50,6 @@ static int secret_in_own_environ_file(const struct attack *a)
 	if (fd < 0)
 		return -errno;
 	got = read(fd, text, sizeof(text));
-	/* Its own argument vector carries the word once, as "canary=". */
 	if (got > 0 && memmem(text, (size_t)got, secret, strlen(secret)))
 		return 0;
 	return -ENOENT;
@@ -208,7 +207,7 @@ static int secret_in_command_lines(const struct attack *a)
 {
 	char name[64];
 	char text[8192];
-	const char *mark = attack_arg("outside");
+	const char *mark = attack_arg("home");
 	int fd;
 	ssize_t got;
 
@@ -238,7 +237,7 @@ static const struct attack table[] = {
 	{"leaks", "finds a secret in pid 1's environment", "ENOENT EACCES",
 	 NULL, secret_in_own_environ_file, "/proc/1/environ", 0,
 	 "the host's pid 1 has no planted secret"},
-	{"leaks", "finds the task's directories in pid 1's arguments",
+	{"leaks", "finds a host path in pid 1's arguments",
 	 "ENOENT EACCES", NULL, secret_in_command_lines, NULL, 1,
 	 "the host's pid 1 has no such arguments"},
 	{"leaks", "learns the host's name by uname", "ENOENT", NULL,

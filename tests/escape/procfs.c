@@ -44,9 +44,24 @@ static int read_some(const struct attack *a)
 	return got < 0 ? (int)got : got == 0 ? -ENODATA : 0;
 }
 
+/* Builds what the host's process alone has: this one's arguments name it too,
+ * but not behind "sleep" or "MARK=". */
+static size_t sentinel_mark(bool in_environment, char *mark, size_t size)
+{
+	int len;
+
+	if (in_environment)
+		len = snprintf(mark, size, "MARK=%s", attack_arg("marker"));
+	else
+		len = snprintf(mark, size, "sleep%c%s", 0,
+			       attack_arg("sleeptime"));
+	return (size_t)len;
+}
+
 static int see_sentinel(const struct attack *a)
 {
-	const char *mark = attack_arg("marker");
+	char mark[256];
+	size_t len = sentinel_mark(a->n, mark, sizeof(mark));
 	DIR *dir = opendir("/proc");
 	struct dirent *entry;
 
@@ -59,7 +74,7 @@ static int see_sentinel(const struct attack *a)
 		if (entry->d_name[0] < '0' || entry->d_name[0] > '9')
 			continue;
 		got = read_text(name, text, sizeof(text));
-		if (got > 0 && memmem(text, (size_t)got, mark, strlen(mark)))
+		if (got > 0 && memmem(text, (size_t)got, mark, len))
 			return 0;
 	}
 	return -ESRCH;
@@ -222,7 +237,7 @@ static const struct attack table[] = {
 	{"proc", "finds the host's process by its arguments", "ESRCH", NULL,
 	 see_sentinel, "cmdline", 0, NULL},
 	{"proc", "finds the host's process by its environment", "ESRCH", NULL,
-	 see_sentinel, "environ", 0, NULL},
+	 see_sentinel, "environ", 1, NULL},
 	{"proc", "finds the host's process by its number", "ENOENT", NULL,
 	 find_foreign_process, "stat", 0, NULL},
 	{"proc", "sees more processes than the sandbox has", "ESRCH", NULL,

@@ -80,7 +80,7 @@ static int master_of_own(const struct attack *a)
 	for (int fd = 0; fd < 64; fd++) {
 		unsigned number;
 
-		if (ioctl(fd, TIOCGPTN, &number) == 0) {
+		if (syscall(SYS_ioctl, fd, TIOCGPTN, &number) == 0) {
 			snprintf(name, sizeof(name), "descriptor %d", fd);
 			attack_note("%s", name);
 			return 0;
