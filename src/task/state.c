@@ -64,50 +64,45 @@ static int make_path(const char *path, struct error *err)
 }
 
 /* A directory of ours must be the caller's, and nobody else may write it. */
-static int check_own(int fd, const char *path, mode_t forbidden,
-		     struct error *err)
+static int check_own(int fd, const char *path, const char *name,
+		     mode_t forbidden, struct error *err)
 {
+	AUTO_BUF struct buf whole = BUF_INIT(8192);
 	AUTO_BUF struct buf quoted = BUF_INIT(4096);
 	struct stat st;
 
 	if (fstat(fd, &st) < 0)
 		return state_fail(err, -errno, "read directory", path);
-	str_quote(&quoted, path, QUOTE_MAX);
+	if (st.st_uid == geteuid() && !(st.st_mode & forbidden))
+		return 0;
+	buf_addf(&whole, "%s%s", path, name);
+	str_quote(&quoted, buf_str(&whole), QUOTE_MAX);
 	if (st.st_uid != geteuid())
 		return error_set(err, -EPERM,
 				 "%s belongs to user %u, not to you (%u)",
 				 buf_str(&quoted), (unsigned)st.st_uid,
 				 (unsigned)geteuid());
-	if (st.st_mode & forbidden)
-		return error_set(err, -EPERM,
-				 "%s is open to others (mode %04o): "
-				 "chmod 700 %s",
-				 buf_str(&quoted),
-				 (unsigned)st.st_mode & 07777u,
-				 buf_str(&quoted));
-	return 0;
+	return error_set(err, -EPERM,
+			 "%s is open to others (mode %04o): chmod 700 %s",
+			 buf_str(&quoted), (unsigned)st.st_mode & 07777u,
+			 buf_str(&quoted));
 }
 
-static int open_below(int fd, const char *path, const char *name, int flags,
-		      struct error *err)
+static int open_tasks(int fd, const char *path, struct error *err)
 {
-	AUTO_FREE char *whole = str_format("%s/%s", path, name);
-	AUTO_CLOSE int sub = -1;
+	int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	AUTO_CLOSE int tasks = openat(fd, "tasks", flags);
 	int r;
 
-	if (!whole)
-		return error_set(err, -ENOMEM, "out of memory");
-	flags |= O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-	sub = openat(fd, name, flags);
-	if (sub < 0 && errno == ENOENT) {
-		if (mkdirat(fd, name, 0700) < 0 && errno != EEXIST)
-			return state_fail(err, -errno, "make directory", whole);
-		sub = openat(fd, name, flags);
+	if (tasks < 0 && errno == ENOENT) {
+		if (mkdirat(fd, "tasks", 0700) < 0 && errno != EEXIST)
+			return state_fail(err, -errno, "make tasks in", path);
+		tasks = openat(fd, "tasks", flags);
 	}
-	if (sub < 0)
-		return state_fail(err, -errno, "open directory", whole);
-	r = check_own(sub, whole, 022, err);
-	return r < 0 ? r : steal_fd(&sub);
+	if (tasks < 0)
+		return state_fail(err, -errno, "open tasks in", path);
+	r = check_own(tasks, path, "/tasks", 022, err);
+	return r < 0 ? r : steal_fd(&tasks);
 }
 
 int state_open_path(const char *path, struct state *ret, struct error *err)
@@ -128,10 +123,10 @@ int state_open_path(const char *path, struct state *ret, struct error *err)
 	}
 	if (s.fd < 0)
 		return state_fail(err, -errno, "open state directory", path);
-	r = check_own(s.fd, path, 022, err);
+	r = check_own(s.fd, path, "", 022, err);
 	if (r < 0)
 		return r;
-	s.tasks_fd = open_below(s.fd, path, "tasks", O_RDONLY, err);
+	s.tasks_fd = open_tasks(s.fd, path, err);
 	if (s.tasks_fd < 0)
 		return s.tasks_fd;
 	*ret = s;
@@ -365,7 +360,7 @@ static int open_runtime(const char *path, char **ret_path, struct error *err)
 	}
 	if (fd < 0)
 		return state_fail(err, -errno, "open directory", path);
-	r = check_own(fd, path, 077, err);
+	r = check_own(fd, path, "", 077, err);
 	if (r < 0)
 		return r;
 	if (ret_path) {

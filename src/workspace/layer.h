@@ -53,8 +53,8 @@ int layer_copy(int task_fd, const struct source *s, uid_t as_uid, gid_t as_gid,
 
 /*
  * Removes name (a directory tree made by an agent, of any shape and mode)
- * below dir_fd, through held descriptors, in constant memory per level.
- * Directories without permission bits are made accessible first. A missing
+ * below dir_fd (one name, without slashes), through held descriptors and in
+ * constant memory. Directories without permission bits are made accessible first. A missing
  * name is success. Never goes into another mount (-EXDEV) nor through a link;
  * -ENOTEMPTY when somebody goes on writing there. Depth is unbounded.
  */
