@@ -21,7 +21,7 @@ _pinfold_candidates()
 	done
 	mapfile -t -O ${#COMPREPLY[@]} COMPREPLY \
 		< <(compgen -W "$words" -- "$cur")
-	[[ ${COMPREPLY[0]} == *= ]] && compopt -o nospace 2>/dev/null
+	[[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace 2>/dev/null
 	return 0
 }
 

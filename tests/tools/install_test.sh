@@ -1,0 +1,53 @@
+#!/bin/sh
+# make install and uninstall under a DESTDIR.
+set -u
+
+root=$TMPDIR/root
+failed=0
+check() {
+	sentence=$1
+	shift
+	if "$@" >"$TMPDIR/out" 2>&1; then
+		echo "ok - $sentence"
+	else
+		echo "not ok - $sentence: $(tail -n 3 "$TMPDIR/out")"
+		failed=1
+	fi
+}
+
+has() {
+	[ "$(stat -c %a "$root$1")" = "$2" ]
+}
+
+no_program_is_missing() {
+	for program in "$PINFOLD_BUILD"/bin/pinfold-*; do
+		has "/usr/lib/pinfold/${program##*/}" 755 || return 1
+	done
+}
+
+a_page_for_each_command() {
+	pages=$(ls "$root/usr/share/man/man1" | wc -l)
+	verbs=$(sed -n "s/^_pinfold_verbs='\(.*\)'/\1/p" \
+		"$root/usr/share/bash-completion/completions/pinfold" | wc -w)
+	[ "$pages" -eq $((verbs + 1)) ] &&
+		gzip -t "$root"/usr/share/man/man1/*.gz
+}
+
+nothing_is_left() {
+	[ -z "$(find "$root" ! -type d)" ] && [ ! -e "$root/usr/lib/pinfold" ]
+}
+
+install() {
+	DESTDIR=$root PREFIX=/usr BUILD=$PINFOLD_BUILD \
+		"$PINFOLD_TOP/tools/install" "$@"
+}
+
+check 'install succeeds under a DESTDIR' install
+check 'the program lies in bin' has /usr/bin/pinfold 755
+check 'its other programs lie in lib/pinfold' no_program_is_missing
+check 'the installed program runs' "$root/usr/bin/pinfold" --version
+check 'every command has a manual page' a_page_for_each_command
+check 'the licence is installed' has /usr/share/doc/pinfold/copyright 644
+check 'uninstall removes every file' install --remove
+check 'uninstall leaves nothing of its own' nothing_is_left
+exit $failed
