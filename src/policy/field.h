@@ -113,9 +113,6 @@ void strlist_remove(struct strlist *list, size_t i);
 const char *field_nearest(const char *section, const char *word);
 /* The nearest of a NULL-ended list; NULL when none is near. */
 const char *name_nearest(const char *const *names, const char *word);
-/* True if word is so near to name that it may be a slip. */
-bool name_is_near(const char *name, const char *word, unsigned *ret_distance);
-
 /*
  * Binding a tree of values (from JSON or YAML) to a policy.
  *
@@ -144,6 +141,9 @@ int bind_policy(struct bind *b, const struct json_value *root);
 
 /* True if tier a separates less than tier b. */
 bool tier_is_weaker(enum policy_tier a, enum policy_tier b);
+
+/* 0 for a preset that this version has; see policy_preset. */
+int preset_check(const char *name, struct error *err);
 
 /* The first of mask's fields in which p permits more than ceiling; or NULL. */
 const struct policy_field *policy_wider(const struct policy *p,

@@ -83,6 +83,11 @@ struct policy {
 /* Fills p with the built-in policy, the same as preset "offline". 0/-ENOMEM */
 int policy_init(struct policy *p);
 void policy_done(struct policy *p);
+/*
+ * Fills p with a preset. -ENOENT when there is none of this name (the text
+ * suggests a near one), -EOPNOTSUPP when it needs what this version lacks.
+ */
+int policy_preset(const char *name, struct policy *p, struct error *err);
 /* A copy in new memory; p is filled only on success. 0 or -ENOMEM. */
 int policy_copy(struct policy *p, const struct policy *from);
 
