@@ -1,14 +1,15 @@
 /*
- * Writes what is generated from the rows of the command line when pinfold is
- * built: write_manual DIR COMPLETION makes in DIR the manual pages pinfold.1
- * and pinfold-VERB.1, and pinfold.bash, in which the functions of the file
- * COMPLETION follow those that the rows give.
+ * Writes what is generated from the tables of options and of policy fields when
+ * pinfold is built: write_manual DIR COMPLETION makes in DIR the manual pages
+ * pinfold.1, pinfold-VERB.1 and pinfold-policy.5, and pinfold.bash, in which
+ * the functions of the file COMPLETION follow those that the tables give.
  */
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "cli/help.h"
 #include "cli/option_table.h"
+#include "policy/load.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -132,7 +133,8 @@ static void write_verb_page(struct buf *out, const struct verb_row *verb)
 	else
 		buf_add_str(out, ".SH EXIT STATUS\n0, or 125 when pinfold "
 				 "refused or failed.\n");
-	buf_add_str(out, ".SH SEE ALSO\n.BR pinfold (1)\n");
+	buf_add_str(out, ".SH SEE ALSO\n.BR pinfold (1),\n"
+			 ".BR pinfold\\-policy (5)\n");
 }
 
 static const char overview[] =
@@ -186,6 +188,7 @@ static void write_overview_page(struct buf *out)
 	add_exit_status(out);
 	add_pairs(out, "FILES", files, ARRAY_SIZE(files));
 	add_pairs(out, "ENVIRONMENT", variables, ARRAY_SIZE(variables));
+	buf_add_str(out, ".SH SEE ALSO\n.BR pinfold\\-policy (5)\n");
 }
 
 static void write_completion_verbs(struct buf *out)
@@ -245,11 +248,15 @@ static int write_file(int dir, const char *name, const struct buf *content)
 
 static int write_pages(int dir)
 {
-	AUTO_BUF struct buf overview_page = BUF_INIT(OUTPUT_MAX);
+	AUTO_BUF struct buf first = BUF_INIT(OUTPUT_MAX);
+	AUTO_BUF struct buf policy = BUF_INIT(OUTPUT_MAX);
 	int r;
 
-	write_overview_page(&overview_page);
-	r = write_file(dir, "pinfold.1", &overview_page);
+	write_overview_page(&first);
+	policy_write_manual(&policy);
+	r = write_file(dir, "pinfold.1", &first);
+	if (r == 0)
+		r = write_file(dir, "pinfold-policy.5", &policy);
 	for (size_t i = 0; i < n_verb_rows && r == 0; i++) {
 		AUTO_BUF struct buf page = BUF_INIT(OUTPUT_MAX);
 		char name[64];

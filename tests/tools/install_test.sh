@@ -30,11 +30,12 @@ a_page_for_each_command() {
 	verbs=$(sed -n "s/^_pinfold_verbs='\(.*\)'/\1/p" \
 		"$root/usr/share/bash-completion/completions/pinfold" | wc -w)
 	[ "$pages" -eq $((verbs + 1)) ] &&
-		gzip -t "$root"/usr/share/man/man1/*.gz
+		gzip -t "$root"/usr/share/man/man?/*.gz
 }
 
 nothing_is_left() {
-	[ -z "$(find "$root" ! -type d)" ] && [ ! -e "$root/usr/lib/pinfold" ]
+	[ -z "$(find "$root" ! -type d)" ] && [ ! -e "$root/usr/lib/pinfold" ] &&
+		[ ! -e "$root/usr/share/pinfold" ]
 }
 
 install() {
@@ -47,6 +48,9 @@ check 'the program lies in bin' has /usr/bin/pinfold 755
 check 'its other programs lie in lib/pinfold' no_program_is_missing
 check 'the installed program runs' "$root/usr/bin/pinfold" --version
 check 'every command has a manual page' a_page_for_each_command
+check 'the policy has a manual page' has /usr/share/man/man5/pinfold-policy.5.gz 644
+check 'the schema of policies is installed' \
+	has /usr/share/pinfold/schema/policy.json 644
 check 'the licence is installed' has /usr/share/doc/pinfold/copyright 644
 check 'uninstall removes every file' install --remove
 check 'uninstall leaves nothing of its own' nothing_is_left
