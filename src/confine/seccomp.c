@@ -3,7 +3,7 @@
 #include "base/cleanup.h"
 #include "confine/sys.h"
 
-#include "seccomp_filters.h"
+#include "confine/seccomp_filters.h"
 
 #include <errno.h>
 #include <linux/filter.h>
