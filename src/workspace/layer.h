@@ -42,11 +42,15 @@ int layer_make(int task_fd, const struct source *s, uid_t as_uid, gid_t as_gid,
 	       struct error *err);
 
 /*
- * Copies the source's tree into upper/ (copy mode): reflinks where the file
- * system can, hard links kept, modes and times kept, sockets, FIFOs and
- * devices left out, owners as as_uid/as_gid when not -1. Writes a manifest
- * (path, type, size, mtime, ctime, mode) as work/manifest, for changes_scan.
- * Never follows a link. ret_files counts. Fails whole: layer_remove cleans.
+ * Copies the source's tree into upper/ (copy mode; after layer_make): reflinks
+ * where the file system can, holes and hard links kept, modes, times and user.*
+ * attributes kept (not set-id bits of files, nor user.overlay.*), sockets,
+ * FIFOs and devices left out, owners as as_uid/as_gid when not -1. What the
+ * caller may not read is there, empty and without any permission; a directory
+ * that is another mount, and the state directory, are empty. Writes work/manifest
+ * (workspace/manifest.h) for changes_scan. Never follows a link. ret_files counts
+ * what was made. -EFBIG when more than max_bytes would have to be written
+ * (reflinks cost nothing; 0: no bound). Fails whole: layer_remove cleans.
  */
 int layer_copy(int task_fd, const struct source *s, uid_t as_uid, gid_t as_gid,
 	       uint64_t max_bytes, uint64_t *ret_files, struct error *err);

@@ -62,4 +62,30 @@ const struct manifest_entry *manifest_at(const struct manifest *m,
 const struct manifest_entry *manifest_find(const struct manifest *m,
 					   uint64_t block, const char *name);
 
+/* Writing: entries in the order of a walk, each directory's before its block. */
+struct manifest_writer {
+	int fd;
+	char *buf; /* not written yet; its start is at offset flushed */
+	size_t used;
+	uint64_t flushed;
+	uint64_t *offsets; /* of the entries of all directories not ended yet */
+	size_t n, cap;
+};
+
+#define AUTO_MANIFEST_WRITER __attribute__((cleanup(manifest_writer_done)))
+
+/* Makes work/manifest below task_fd. 0 or negative. */
+int manifest_writer_init(struct manifest_writer *w, int task_fd);
+void manifest_writer_done(struct manifest_writer *w);
+/* Adds an entry (name_len is set from name). 0 or negative. */
+int manifest_add(struct manifest_writer *w, const struct manifest_entry *e,
+		 const char *name);
+/*
+ * Ends the directory whose first entry was the start-th of those not ended
+ * (w->n when it was entered). Sets the offset of its block.
+ */
+int manifest_end(struct manifest_writer *w, size_t start, uint64_t *ret_block);
+/* Writes the head. Only then is it a manifest. */
+int manifest_finish(struct manifest_writer *w, uint64_t top);
+
 #endif

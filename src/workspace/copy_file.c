@@ -1,0 +1,150 @@
+#include "workspace/copy_file.h"
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <linux/fs.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#define CHUNK 65536
+#define NAMES_MAX 65536 /* XATTR_LIST_MAX */
+#define VALUE_MAX 65536 /* XATTR_SIZE_MAX */
+
+/* By read and write; for small files, and where the kernel has no better. */
+static int copy_by_hand(int from_fd, int to_fd, uint64_t at, uint64_t end)
+{
+	char chunk[CHUNK];
+
+	while (at < end) {
+		size_t want = end - at < CHUNK ? (size_t)(end - at) : CHUNK;
+		ssize_t n = pread(from_fd, chunk, want, (off_t)at);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			return 0; /* It was cut short meanwhile. */
+		for (ssize_t done = 0; done < n;) {
+			ssize_t m = pwrite(to_fd, chunk + done,
+					   (size_t)(n - done),
+					   (off_t)at + done);
+
+			if (m < 0 && errno != EINTR)
+				return -errno;
+			done += m < 0 ? 0 : m;
+		}
+		at += (uint64_t)n;
+	}
+	return 0;
+}
+
+static int copy_range(int from_fd, int to_fd, uint64_t at, uint64_t end)
+{
+	if (end - at <= CHUNK)
+		return copy_by_hand(from_fd, to_fd, at, end);
+	while (at < end) {
+		off_t from = (off_t)at, to = (off_t)at;
+		uint64_t left = end - at;
+		ssize_t n = copy_file_range(from_fd, &from, to_fd, &to,
+					    left < (1u << 30) ? (size_t)left
+							      : 1u << 30,
+					    0);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		/* Refused for these files, or (0) for this file system. */
+		if (n <= 0)
+			return errno == ENOSPC && n < 0
+				       ? -ENOSPC
+				       : copy_by_hand(from_fd, to_fd, at, end);
+		at += (uint64_t)n;
+	}
+	return 0;
+}
+
+static int copy_sparse(int from_fd, int to_fd, uint64_t size)
+{
+	off_t data = 0, hole;
+	int r;
+
+	while ((uint64_t)data < size) {
+		data = lseek(from_fd, data, SEEK_DATA);
+		if (data < 0 && errno == ENXIO)
+			break;
+		hole = data < 0 ? -1 : lseek(from_fd, data, SEEK_HOLE);
+		if (hole < 0)
+			return -errno;
+		if ((uint64_t)hole > size)
+			hole = (off_t)size;
+		if (hole <= data)
+			break;
+		r = copy_range(from_fd, to_fd, (uint64_t)data, (uint64_t)hole);
+		if (r < 0)
+			return r;
+		data = hole;
+	}
+	return ftruncate(to_fd, (off_t)size) < 0 ? -errno : 0;
+}
+
+int copy_content(int from_fd, int to_fd, uint64_t size, bool sparse,
+		 bool *no_clone, bool *cloned)
+{
+	*cloned = false;
+	if (size == 0)
+		return 0;
+	if (!*no_clone) {
+		*cloned = ioctl(to_fd, FICLONE, from_fd) == 0;
+		if (*cloned)
+			return 0;
+		*no_clone = errno == EOPNOTSUPP || errno == EXDEV ||
+			    errno == ENOTTY || errno == EINVAL;
+	}
+	if (sparse)
+		return copy_sparse(from_fd, to_fd, size);
+	return copy_range(from_fd, to_fd, 0, size);
+}
+
+static int copy_attribute(int from_fd, int to_fd, const char *name)
+{
+	AUTO_FREE char *value = malloc(VALUE_MAX);
+	ssize_t n;
+
+	if (!value)
+		return -ENOMEM;
+	n = fgetxattr(from_fd, name, value, VALUE_MAX);
+	if (n < 0)
+		return errno == ENODATA ? 0 : -errno;
+	if (fsetxattr(to_fd, name, value, (size_t)n, 0) < 0)
+		return errno == EOPNOTSUPP ? 0 : -errno;
+	return 0;
+}
+
+int copy_attributes(int from_fd, int to_fd)
+{
+	AUTO_FREE char *names = NULL;
+	ssize_t n = flistxattr(from_fd, NULL, 0);
+	int r;
+
+	if (n <= 0)
+		return 0;
+	names = malloc(NAMES_MAX);
+	if (!names)
+		return -ENOMEM;
+	n = flistxattr(from_fd, names, NAMES_MAX);
+	for (ssize_t i = 0; i < n; i += (ssize_t)strlen(names + i) + 1) {
+		if (!str_starts(names + i, "user.") ||
+		    str_starts(names + i, "user.overlay."))
+			continue;
+		r = copy_attribute(from_fd, to_fd, names + i);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}

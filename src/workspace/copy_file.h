@@ -1,0 +1,19 @@
+/* One file's content and attributes, copied. */
+#ifndef PINFOLD_WORKSPACE_COPY_FILE_H
+#define PINFOLD_WORKSPACE_COPY_FILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * Copies size bytes of from_fd into the empty file to_fd, holes kept. Sets
+ * *cloned when the file system shares the blocks instead; *no_clone, when not,
+ * is remembered for the next files. 0 or a negative errno.
+ */
+int copy_content(int from_fd, int to_fd, uint64_t size, bool sparse,
+		 bool *no_clone, bool *cloned);
+
+/* Copies user.* attributes, user.overlay.* left out. 0 or a negative errno. */
+int copy_attributes(int from_fd, int to_fd);
+
+#endif
