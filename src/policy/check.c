@@ -26,12 +26,11 @@ static const char *const secret_paths[] = {
 };
 
 /* The sandbox has its own of these, or none. */
-static const char *const own_paths[] = {"/proc", "/sys", "/dev", "/run",
-					"/tmp",  "/boot"};
+static const char *const own_paths[] = {"/proc", "/sys", "/dev"};
 
-/* Trees that hold every user's home, or nearly the whole machine. */
-static const char *const broad_paths[] = {"/", "/home", "/root", "/var",
-					  "/mnt", "/media", "/etc"};
+/* Trees that hold every user's files, or nearly the whole machine. */
+static const char *const broad_paths[] = {"/",    "/home", "/root", "/var",
+					  "/etc", "/tmp",  "/run"};
 
 /* Read-only in the sandbox; nothing of a task's belongs there. */
 static const char *const system_paths[] = {"/usr", "/bin", "/sbin", "/lib",
@@ -80,6 +79,8 @@ static bool holds_secrets(const char *path)
 {
 	if (is_below_any(path, secret_paths, ARRAY_SIZE(secret_paths)) ||
 	    strstr(path, "/.config/gcloud") || strstr(path, "/.config/gh") ||
+	    strstr(path, "/.config/pinfold") ||
+	    strstr(path, "/.local/state/pinfold") ||
 	    strstr(path, "/.local/share/keyrings"))
 		return true;
 	for (const char *p = path; *p;) {

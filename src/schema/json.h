@@ -61,6 +61,9 @@ void json_uint(struct json_writer *w, uint64_t v);
 void json_bool(struct json_writer *w, bool v);
 void json_null(struct json_writer *w);
 
+/* A value that is canonical JSON already, such as a policy snapshot. */
+void json_raw(struct json_writer *w, const char *json, size_t len);
+
 /* A member: key and value in one. s == NULL writes null. */
 void json_put_string(struct json_writer *w, const char *key, const char *s);
 void json_put_text(struct json_writer *w, const char *key, const char *s);

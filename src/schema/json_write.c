@@ -240,6 +240,12 @@ void json_null(struct json_writer *w)
 	buf_add_str(w->out, "null");
 }
 
+void json_raw(struct json_writer *w, const char *json, size_t len)
+{
+	before_value(w);
+	buf_add(w->out, json, len);
+}
+
 void json_put_string(struct json_writer *w, const char *key, const char *s)
 {
 	json_key(w, key);

@@ -1,0 +1,20 @@
+/*
+ * What a policy amounts to: every permission and every denial, implicit ones
+ * included, with the rule it comes from and the mechanism that holds it.
+ */
+#ifndef PINFOLD_CLI_POLICY_SHOW_H
+#define PINFOLD_CLI_POLICY_SHOW_H
+
+#include "base/buf.h"
+#include "policy/policy.h"
+
+#include <stdbool.h>
+
+#define POLICY_SHOW_MAX (16u << 20)
+
+/* Appends the table for people. 0 or negative. */
+int policy_show_text(const struct policy *p, bool colour, struct buf *out);
+/* One JSON object (pinfold-policy-show-1) and a newline. 0 or negative. */
+int policy_show_json(const struct policy *p, struct buf *out);
+
+#endif
