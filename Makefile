@@ -5,11 +5,12 @@
 # ordinary user. The build itself is meson's: meson.build.
 .POSIX:
 .SUFFIXES:
-.PHONY: build build-asan build-clang run check check-all check-vm bench soak \
-	install uninstall clean
+.PHONY: build build-asan build-clang build-fuzz run check check-all check-vm \
+	fuzz bench soak install uninstall clean
 
 PREFIX = /usr
 DESTDIR =
+FUZZ_SECONDS = 60
 # One at a time: ninja does not guard a build directory itself.
 NINJA = flock meson.build ninja --quiet
 
@@ -36,6 +37,13 @@ build-clang:
 		CC=clang meson setup build-clang >/dev/null
 	@$(NINJA) -C build-clang
 
+build-fuzz:
+	@tools/install-packages build check-all
+	@test -f build-fuzz/build.ninja || CC=clang meson setup build-fuzz \
+		-Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false \
+		-Dc_args=-fsanitize=fuzzer-no-link >/dev/null
+	@$(NINJA) -C build-fuzz
+
 run: build
 	@examples/run
 
@@ -50,6 +58,17 @@ check-all: build build-clang build-asan
 	@tools/check-layers
 	@tools/check-size
 	@tests/run --all
+
+# libFuzzer on each harness in turn; what it finds is kept in build-fuzz/.
+fuzz: build-fuzz
+	@for harness in build-fuzz/tests/fuzz/*_fuzz; do \
+		name=$${harness##*/} && name=$${name%_fuzz} && \
+		mkdir -p build-fuzz/corpus/$$name && \
+		$$harness -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 \
+			-artifact_prefix=build-fuzz/$$name- \
+			build-fuzz/corpus/$$name tests/fuzz/corpus/$$name || \
+			exit 1; \
+	done
 
 check-vm: build
 	@tools/install-packages check-vm
@@ -69,4 +88,4 @@ uninstall:
 	@DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' tools/install --remove
 
 clean:
-	rm -rf build build-static build-asan build-clang
+	rm -rf build build-static build-asan build-clang build-fuzz
