@@ -204,23 +204,31 @@ static int unknown_word(const char *word)
 	return refuse(buf_str(&text));
 }
 
+static int check_words(const struct options *o, const char *word,
+		       const char *path)
+{
+	if (!str_eq(word, "check") && !str_eq(word, "show"))
+		return unknown_word(word);
+	if (path && (options_has(o, OPT_POLICY) || options_has(o, OPT_PRESET)))
+		return refuse("policy: give the policy once, as FILE or as an "
+			      "option");
+	if (str_eq(word, "check") && !path && !options_has(o, OPT_POLICY))
+		return refuse("policy check needs a file");
+	return 0;
+}
+
 int verb_policy(const struct options *o)
 {
 	const char *word = o->n_rest > 0 ? o->rest[0] : "";
 	const char *path = o->n_rest > 1 ? o->rest[1] : NULL;
 	struct policy_files files;
 	struct error err = {0};
-	int status;
+	int status = check_words(o, word, path);
 
-	if (!str_eq(word, "check") && !str_eq(word, "show"))
-		return unknown_word(word);
-	if (path && (options_has(o, OPT_POLICY) || options_has(o, OPT_PRESET)))
-		return refuse("policy: give the policy once, as FILE or as an "
-			      "option");
+	if (status != 0)
+		return status;
 	if (!path)
 		path = options_get(o, OPT_POLICY);
-	if (str_eq(word, "check") && !path)
-		return refuse("policy check needs a file");
 	if (policy_files_init(&files, &err) < 0)
 		return refuse(err.text);
 	status = str_eq(word, "check") ? check_file(&files, o, path)

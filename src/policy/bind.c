@@ -84,30 +84,38 @@ static int wrong_type(struct bind *b, const struct policy_field *f,
 		      buf_str(&want), buf_str(&got), hint);
 }
 
+/* The types of value that a scalar field takes, as bits. */
+static unsigned accepted_types(const struct policy_field *f)
+{
+	switch (f->type) {
+	case FIELD_BOOL:
+		return 1u << JSON_BOOL;
+	case FIELD_COUNT:
+		return 1u << JSON_INT;
+	case FIELD_SIZE:
+		return 1u << JSON_INT | 1u << JSON_STRING;
+	case FIELD_MILLI:
+		return 1u << JSON_INT | 1u << JSON_NUMBER | 1u << JSON_STRING;
+	default:
+		return 1u << JSON_STRING;
+	}
+}
+
 /* The text of a scalar that has the right type for f, else NULL. */
 static const char *scalar_text(const struct policy_field *f,
 			       const struct json_value *v)
 {
-	bool string = v->type == JSON_STRING && strlen(v->text) == v->len;
+	bool string = v->type == JSON_STRING;
 
-	switch (f->type) {
-	case FIELD_BOOL:
-		if (v->type != JSON_BOOL)
-			return NULL;
+	if (string && strlen(v->text) != v->len)
+		return NULL;
+	if (string && f->none && str_eq(v->text, "none"))
+		return v->text;
+	if (!(accepted_types(f) & 1u << v->type))
+		return NULL;
+	if (v->type == JSON_BOOL)
 		return v->boolean ? "true" : "false";
-	case FIELD_COUNT:
-		if (v->type == JSON_INT)
-			return v->text;
-		return string && f->none && str_eq(v->text, "none") ? v->text
-								    : NULL;
-	case FIELD_SIZE:
-		return v->type == JSON_INT || string ? v->text : NULL;
-	case FIELD_MILLI:
-		return v->type == JSON_INT || v->type == JSON_NUMBER || string
-			       ? v->text : NULL;
-	default:
-		return string ? v->text : NULL;
-	}
+	return v->text;
 }
 
 static int bind_scalar(struct bind *b, const struct policy_field *f,
@@ -186,33 +194,34 @@ static const char *entry_text(struct bind *b, const struct policy_field *f,
 	return NULL;
 }
 
+static int unknown_seal(struct bind *b, const struct json_value *v,
+			const char *name)
+{
+	AUTO_BUF struct buf quoted = BUF_INIT(512);
+	const char *near = field_nearest("", name);
+
+	if (near && !field_mask(near))
+		near = NULL;
+	str_quote(&quoted, name, 80);
+	return report(b, v, "seal: %s is not a field that can be sealed%s%s%s",
+		      buf_str(&quoted), near ? "; did you mean " : "",
+		      near ? near : "", near ? "?" : "");
+}
+
 static int bind_seal(struct bind *b, const struct policy_field *f,
 		     const struct json_value *v)
 {
-	AUTO_BUF struct buf quoted = BUF_INIT(512);
 	int r = 0;
 
 	if (v->type != JSON_ARRAY)
 		return wrong_type(b, f, v, "");
 	for (const struct json_value *e = v->first; e && r == 0; e = e->next) {
 		const char *name = entry_text(b, f, e, &r);
-		const char *near;
-		uint64_t mask;
+		uint64_t mask = name && *name ? field_mask(name) : 0;
 
-		if (!name)
-			continue;
-		mask = name[0] ? field_mask(name) : 0;
 		b->seal |= mask;
-		if (mask)
-			continue;
-		near = field_nearest("", name);
-		buf_reset(&quoted);
-		str_quote(&quoted, name, 80);
-		r = report(b, e, "seal: %s is not a field that can be sealed"
-			   "%s%s%s", buf_str(&quoted),
-			   near && field_mask(near) ? "; did you mean " : "",
-			   near && field_mask(near) ? near : "",
-			   near && field_mask(near) ? "?" : "");
+		if (name && !mask)
+			r = unknown_seal(b, e, name);
 	}
 	return r;
 }

@@ -59,6 +59,18 @@ static bool get_bytes(const char **at, const char *end, size_t len,
 	return true;
 }
 
+static bool get_input(const char **at, const char *end,
+		      struct policy_input *ret)
+{
+	size_t name_len;
+
+	return get_u32(at, end, &name_len) && get_u32(at, end, &ret->len) &&
+	       name_len <= COMPILE_NAME_MAX &&
+	       get_bytes(at, end, name_len, &ret->name) &&
+	       strlen(ret->name) == name_len &&
+	       get_bytes(at, end, ret->len, &ret->text);
+}
+
 int compile_question_read(const char *data, size_t len,
 			  struct policy_input inputs[POLICY_CHAIN_MAX],
 			  size_t *ret_n, unsigned *ret_flags)
@@ -70,14 +82,7 @@ int compile_question_read(const char *data, size_t len,
 	    n > POLICY_CHAIN_MAX || flags > POLICY_LOAD_CEILING)
 		return -EPROTO;
 	for (size_t i = 0; i < n; i++) {
-		size_t name_len;
-
-		if (!get_u32(&at, end, &name_len) ||
-		    !get_u32(&at, end, &inputs[i].len) ||
-		    name_len > COMPILE_NAME_MAX ||
-		    !get_bytes(&at, end, name_len, &inputs[i].name) ||
-		    strlen(inputs[i].name) != name_len ||
-		    !get_bytes(&at, end, inputs[i].len, &inputs[i].text))
+		if (!get_input(&at, end, &inputs[i]))
 			return -EPROTO;
 	}
 	if (at != end)

@@ -267,25 +267,44 @@ static int check_size(struct load *l, const struct policy *p)
 			   "most that a policy can be");
 }
 
-static int bind_levels(struct load *l, unsigned flags, struct policy *ret)
+static int start_policy(struct policy *p, const char *name)
 {
-	struct policy p;
-	int r = policy_init(&p);
+	int r = policy_init(p);
 
 	if (r < 0)
 		return r;
-	free(p.name);
-	p.name = strdup(l->levels[0].name);
-	if (!p.name)
-		r = -ENOMEM;
-	for (size_t i = l->n; i > 0 && r == 0; i--)
-		r = bind_level(l, &l->levels[i - 1], i < l->n, &p);
-	if (r == 0 && l->problems->n == 0)
-		r = check_size(l, &p);
+	free(p->name);
+	p->name = strdup(name);
+	if (!p->name) {
+		policy_done(p);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+/* What can be said only of the whole. */
+static int check_result(struct load *l, unsigned flags, const struct policy *p)
+{
+	int r = l->problems->n == 0 ? check_size(l, p) : 0;
+
 	if (r == 0 && l->problems->n == 0 && !(flags & POLICY_LOAD_CEILING))
-		r = check_whole(l, &p);
+		r = check_whole(l, p);
 	if (r >= 0 && l->problems->n > 0)
 		r = -EINVAL;
+	return r;
+}
+
+static int bind_levels(struct load *l, unsigned flags, struct policy *ret)
+{
+	struct policy p;
+	int r = start_policy(&p, l->levels[0].name);
+
+	if (r < 0)
+		return r;
+	for (size_t i = l->n; i > 0 && r == 0; i--)
+		r = bind_level(l, &l->levels[i - 1], i < l->n, &p);
+	if (r >= 0)
+		r = check_result(l, flags, &p);
 	if (r < 0)
 		policy_done(&p);
 	else

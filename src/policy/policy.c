@@ -82,32 +82,36 @@ int policy_copy(struct policy *p, const struct policy *from)
 	return 0;
 }
 
+static void unknown_name(const char *section, const char *word,
+			 struct error *err)
+{
+	AUTO_BUF struct buf quoted = BUF_INIT(512);
+	const char *near = field_nearest(section, word);
+
+	if (near && *section && str_starts(near, section))
+		near += strlen(section) + 1;
+	str_quote(&quoted, word, 80);
+	error_set(err, -EINVAL, "%s %s is not known%s%s%s",
+		  *section ? "limit" : "policy field", buf_str(&quoted),
+		  near ? "; did you mean " : "", near ? near : "",
+		  near ? "?" : "");
+}
+
 /* A field by what a user may call it; the text suggests a near one. */
 static const struct policy_field *find_named(const char *section,
 					     const char *word,
 					     struct error *err)
 {
-	AUTO_BUF struct buf name = BUF_INIT(256), quoted = BUF_INIT(512);
+	AUTO_BUF struct buf name = BUF_INIT(256);
 	const struct policy_field *f = NULL;
-	const char *near;
 
-	if (strlen(word) < 100) {
-		buf_addf(&name, "%s%s%s", section, *section ? "." : "", word);
+	if (buf_addf(&name, "%s%s%s", section, *section ? "." : "", word) == 0)
 		f = field_find(buf_str(&name));
-	}
 	if (f && f->type == FIELD_SECTION && f->shorthand)
 		f = field_find(f->shorthand);
-	if (f)
-		return f;
-	str_quote(&quoted, word, 80);
-	near = field_nearest(section, word);
-	if (near && *section && str_starts(near, section))
-		near += strlen(section) + 1;
-	error_set(err, -EINVAL, "%s %s is not known%s%s%s",
-		  *section ? "limit" : "policy field", buf_str(&quoted),
-		  near ? "; did you mean " : "", near ? near : "",
-		  near ? "?" : "");
-	return NULL;
+	if (!f)
+		unknown_name(section, word, err);
+	return f;
 }
 
 static int set_scalar(struct policy *p, const struct policy_field *f,

@@ -244,33 +244,57 @@ static void new_line(struct buf *out, unsigned depth)
 		buf_add_str(out, "  ");
 }
 
+/* Copies the string that starts at i; the offset behind it. */
+static size_t copy_string(const struct buf *json, size_t i, struct buf *out)
+{
+	size_t end = i + 1;
+
+	while (json->data[end] != '"')
+		end += json->data[end] == '\\' ? 2 : 1;
+	buf_add(out, json->data + i, end + 1 - i);
+	return end + 1;
+}
+
+/* Behind an opening bracket: empty ones stay on their line. */
+static void open_level(const char *rest, struct buf *out, unsigned *depth)
+{
+	if (*rest != '}' && *rest != ']')
+		new_line(out, ++*depth);
+}
+
 /* Lays canonical JSON out in lines, for reading and for diffs. */
 static int indent(const struct buf *json, struct buf *out)
 {
-	bool string = false;
 	unsigned depth = 0;
+	size_t i = 0;
 
-	for (size_t i = 0; i < json->len; i++) {
-		char c = json->data[i], next = json->data[i + 1];
+	while (i < json->len) {
+		const char *at = json->data + i++;
 
-		if (!string && (c == '}' || c == ']') &&
-		    json->data[i - 1] != '{' && json->data[i - 1] != '[')
-			new_line(out, --depth);
-		buf_add_char(out, c);
-		if (c == '\\') {
-			buf_add_char(out, next);
-			i++;
-		} else if (c == '"') {
-			string = !string;
-		} else if (string) {
-			continue;
-		} else if ((c == '{' || c == '[') && next != '}' &&
-			   next != ']') {
-			new_line(out, ++depth);
-		} else if (c == ',') {
+		switch (*at) {
+		case '"':
+			i = copy_string(json, i - 1, out);
+			break;
+		case '{':
+		case '[':
+			buf_add_char(out, *at);
+			open_level(at + 1, out, &depth);
+			break;
+		case '}':
+		case ']':
+			if (at[-1] != '{' && at[-1] != '[')
+				new_line(out, --depth);
+			buf_add_char(out, *at);
+			break;
+		case ',':
+			buf_add_char(out, ',');
 			new_line(out, depth);
-		} else if (c == ':') {
-			buf_add_char(out, ' ');
+			break;
+		case ':':
+			buf_add_str(out, ": ");
+			break;
+		default:
+			buf_add_char(out, *at);
 		}
 	}
 	return buf_add_char(out, '\n');

@@ -58,32 +58,42 @@ static const char *skip_digits(const char *s)
 	return s;
 }
 
+static bool is_any(const char *s, const char *const *words)
+{
+	for (; *words; words++) {
+		if (str_eq(s, *words))
+			return true;
+	}
+	return false;
+}
+
+/* Hexadecimal, octal and binary numbers of some version of YAML. */
+static bool has_radix(const char *s)
+{
+	return s[0] == '0' && s[1] && strchr("xob", s[1]) && s[2] &&
+	       !s[2 + strspn(s + 2, "0123456789abcdefABCDEF_")];
+}
+
 /* What some reader of YAML would take for a number. */
 static bool looks_like_number(const char *s)
 {
+	static const char *const words[] = {".inf", ".Inf", ".INF", ".nan",
+					    ".NaN", ".NAN", NULL};
 	const char *p = s + (*s == '+' || *s == '-');
-	const char *digits = p;
+	size_t mantissa = strspn(p, "0123456789_.");
 
-	if (str_eq(p, ".inf") || str_eq(p, ".Inf") || str_eq(p, ".INF") ||
-	    str_eq(s, ".nan") || str_eq(s, ".NaN") || str_eq(s, ".NAN"))
+	if (is_any(p, words) || has_radix(p))
 		return true;
-	if (p[0] == '0' && (p[1] == 'x' || p[1] == 'o' || p[1] == 'b'))
-		return p[2] && p[2 + strspn(p + 2, "0123456789abcdefABCDEF_")]
-				       == '\0';
-	p += strspn(p, "0123456789_");
-	if (*p == '.')
-		p += 1 + strspn(p + 1, "0123456789_");
-	if (p == digits || strcspn(digits, "0123456789") >=
-				   (size_t)(p - digits))
+	if (*p == '_' || strcspn(p, "0123456789") >= mantissa)
 		return false;
+	p += mantissa;
 	if (*p == 'e' || *p == 'E') {
-		p++;
-		p += *p == '+' || *p == '-';
+		p += 1 + (p[1] == '+' || p[1] == '-');
 		if (skip_digits(p) == p)
 			return false;
 		p = skip_digits(p);
 	}
-	return *p == '\0' && digits[0] != '_';
+	return *p == '\0';
 }
 
 static bool is_integer(const char *s, int64_t *ret)

@@ -42,36 +42,43 @@ static int limit(int resource, rlim_t max)
 	return setrlimit((__rlimit_resource_t)resource, &l) < 0 ? -errno : 0;
 }
 
+static int set_limits(void)
+{
+	/* A sanitizer maps terabytes of address space for itself. */
+	int r = SANITIZED ? 0 : limit(RLIMIT_AS, MEMORY_MAX);
+
+	if (r == 0)
+		r = limit(RLIMIT_CPU, CPU_SECONDS);
+	if (r == 0)
+		r = limit(RLIMIT_CORE, 0);
+	return r == 0 ? limit(RLIMIT_NOFILE, 4) : r;
+}
+
+/* The filter lets nothing be opened; this is the second wall. */
+static int enter_landlock(void)
+{
+	AUTO_CLOSE int ruleset = -1;
+	struct error err = {0};
+
+	if (landlock_abi() < 1)
+		return 0;
+	ruleset = landlock_ruleset(NULL, 0, 1, &err);
+	return ruleset < 0 ? ruleset : landlock_enter(ruleset);
+}
+
 static int enter(void)
 {
-	struct error err = {0};
-	int r, ruleset;
+	int r;
 
 	start_close_from(3);
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 ||
 	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
 	    prctl(PR_SET_DUMPABLE, 0) < 0)
 		return -errno;
-	/* A sanitizer maps terabytes of address space for itself. */
-	r = SANITIZED ? 0 : limit(RLIMIT_AS, MEMORY_MAX);
+	r = set_limits();
 	if (r == 0)
-		r = limit(RLIMIT_CPU, CPU_SECONDS);
-	if (r == 0)
-		r = limit(RLIMIT_CORE, 0);
-	if (r < 0)
-		return r;
-	/* The filter lets nothing be opened; this is the second wall. */
-	if (landlock_abi() > 0) {
-		ruleset = landlock_ruleset(NULL, 0, 1, &err);
-		if (ruleset < 0)
-			return ruleset;
-		r = landlock_enter(ruleset);
-		close_fd(ruleset);
-		if (r < 0)
-			return r;
-	}
-	r = limit(RLIMIT_NOFILE, 3);
-	return r < 0 ? r : seccomp_load(SECCOMP_POLICY);
+		r = enter_landlock();
+	return r == 0 ? seccomp_load(SECCOMP_POLICY) : r;
 }
 
 static int compile(const struct buf *question, struct buf *answer)

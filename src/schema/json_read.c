@@ -254,27 +254,34 @@ static size_t put_utf8(char *to, unsigned cp)
 	return 4;
 }
 
+/* The second half of a surrogate pair, as another escape. */
+static int read_low(struct reader *r, unsigned *cp)
+{
+	unsigned low = 0;
+
+	if (r->len - r->pos >= 2 && r->text[r->pos] == '\\' &&
+	    r->text[r->pos + 1] == 'u') {
+		r->pos += 2;
+		if (hex_digits(r, &low) < 0)
+			return r->failed;
+	}
+	if (low < 0xdc00 || low > 0xdfff)
+		return fail_at(r, r->pos, -EILSEQ, "lone surrogate");
+	*cp = 0x10000 + ((*cp - 0xd800) << 10) + (low - 0xdc00);
+	return 0;
+}
+
 /* \uXXXX behind the "u"; surrogates in pairs only. */
 static int read_unicode(struct reader *r, char *to, size_t *n)
 {
-	size_t start = r->pos - 2;
-	unsigned cp, low;
+	unsigned cp;
 
 	if (hex_digits(r, &cp) < 0)
 		return r->failed;
 	if (cp >= 0xdc00 && cp <= 0xdfff)
-		return fail_at(r, start, -EILSEQ, "lone surrogate");
-	if (cp >= 0xd800 && cp <= 0xdbff) {
-		if (r->len - r->pos < 2 || r->text[r->pos] != '\\' ||
-		    r->text[r->pos + 1] != 'u')
-			return fail_at(r, start, -EILSEQ, "lone surrogate");
-		r->pos += 2;
-		if (hex_digits(r, &low) < 0)
-			return r->failed;
-		if (low < 0xdc00 || low > 0xdfff)
-			return fail_at(r, start, -EILSEQ, "lone surrogate");
-		cp = 0x10000 + ((cp - 0xd800) << 10) + (low - 0xdc00);
-	}
+		return fail_at(r, r->pos, -EILSEQ, "lone surrogate");
+	if (cp >= 0xd800 && cp <= 0xdbff && read_low(r, &cp) < 0)
+		return r->failed;
 	*n += put_utf8(to + *n, cp);
 	return 0;
 }
@@ -335,59 +342,67 @@ static size_t skip_digits(const struct reader *r, size_t pos)
 	return pos;
 }
 
+static bool at_any(const struct reader *r, size_t pos, const char *chars)
+{
+	return pos < r->len && r->text[pos] && strchr(chars, r->text[pos]);
+}
+
+/* The end of the digits that must stand at pos; 0 if none do. */
+static size_t need_digits(const struct reader *r, size_t pos)
+{
+	size_t end = skip_digits(r, pos);
+
+	return end > pos ? end : 0;
+}
+
 /* The end of the number at pos, 0 if there is none. Sets *integer. */
 static size_t number_end(const struct reader *r, size_t pos, bool *integer)
 {
-	size_t digits, end;
+	size_t digits = pos + at_any(r, pos, "-");
+	size_t end = need_digits(r, digits);
 
 	*integer = true;
-	if (pos < r->len && r->text[pos] == '-')
-		pos++;
-	digits = pos;
-	end = skip_digits(r, pos);
-	if (end == digits || (r->text[digits] == '0' && end > digits + 1))
+	if (end > digits + 1 && r->text[digits] == '0')
 		return 0;
-	if (end < r->len && r->text[end] == '.') {
+	if (end && at_any(r, end, ".")) {
 		*integer = false;
-		digits = end + 1;
-		end = skip_digits(r, digits);
-		if (end == digits)
-			return 0;
+		end = need_digits(r, end + 1);
 	}
-	if (end < r->len && (r->text[end] == 'e' || r->text[end] == 'E')) {
+	if (end && at_any(r, end, "eE")) {
 		*integer = false;
-		digits = end + 1;
-		if (digits < r->len &&
-		    (r->text[digits] == '+' || r->text[digits] == '-'))
-			digits++;
-		end = skip_digits(r, digits);
-		if (end == digits)
-			return 0;
+		end = need_digits(r, end + 1 + at_any(r, end + 1, "+-"));
 	}
 	return end;
+}
+
+/* The number in text[start..end); false if it is out of range or -0. */
+static bool integer_value(const struct reader *r, size_t start, size_t end,
+			  int64_t *ret)
+{
+	bool negative = r->text[start] == '-';
+	int64_t n = 0;
+
+	for (size_t i = start + negative; i < end; i++) {
+		n = n * 10 + (r->text[i] - '0');
+		if (n > JSON_INT_MAX)
+			return false;
+	}
+	*ret = negative ? -n : n;
+	return !negative || n != 0;
 }
 
 static int read_number(struct reader *r, struct json_value *v)
 {
 	bool integer;
 	size_t start = r->pos, end = number_end(r, start, &integer);
-	bool negative = r->text[start] == '-';
-	int64_t n = 0;
 
 	if (end == 0)
 		return fail_at(r, start, -EINVAL, "not a JSON number");
-	for (size_t i = start + negative; integer && i < end; i++) {
-		n = n * 10 + (r->text[i] - '0');
-		if (n > JSON_INT_MAX)
-			integer = false;
-	}
-	if (negative && n == 0)
-		integer = false;
+	integer = integer && integer_value(r, start, end, &v->integer);
 	if (!integer && (r->flags & JSON_INTEGERS_ONLY))
 		return fail_at(r, start, -EINVAL,
 			       "a whole number of at most 2^53 - 1 expected");
 	v->type = integer ? JSON_INT : JSON_NUMBER;
-	v->integer = integer ? (negative ? -n : n) : 0;
 	v->text = json_doc_copy(r->doc, r->text + start, end - start);
 	v->len = end - start;
 	r->pos = end;

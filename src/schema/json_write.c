@@ -84,22 +84,24 @@ void json_array_end(struct json_writer *w)
 	end_level(w, false);
 }
 
-/* UTF-16 order differs from byte order above U+FFFF alone: surrogates sort
- * below U+E000 to U+FFFF. */
+/*
+ * UTF-16 order differs from byte order above U+FFFF alone: surrogates sort
+ * below U+E000 to U+FFFF. So lead bytes ee and ef move behind f0 to f4.
+ */
+static int rank(char c)
+{
+	unsigned char u = (unsigned char)c;
+
+	return u == 0xee || u == 0xef ? u + 0x100 : u;
+}
+
 int json_key_compare(const char *a, size_t a_len, const char *b, size_t b_len)
 {
 	size_t n = a_len < b_len ? a_len : b_len;
 
 	for (size_t i = 0; i < n; i++) {
-		unsigned char x = (unsigned char)a[i], y = (unsigned char)b[i];
-
-		if (x == y)
-			continue;
-		if (x >= 0xf0 && (y == 0xee || y == 0xef))
-			return -1;
-		if (y >= 0xf0 && (x == 0xee || x == 0xef))
-			return 1;
-		return x < y ? -1 : 1;
+		if (a[i] != b[i])
+			return rank(a[i]) - rank(b[i]);
 	}
 	return a_len < b_len ? -1 : a_len > b_len;
 }
