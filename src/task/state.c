@@ -303,25 +303,59 @@ int state_task_claim(int task_fd)
 	return steal_fd(&lock);
 }
 
-bool state_task_has_changes(int task_fd)
+void state_write_name(size_t i, char name[STATE_WRITE_NAME_MAX])
 {
-	AUTO_DIR DIR *dir = NULL;
-	AUTO_CLOSE int fd = openat(task_fd, "upper",
-				   O_RDONLY | O_DIRECTORY | O_NOFOLLOW |
-					   O_CLOEXEC);
+	snprintf(name, STATE_WRITE_NAME_MAX, "write.%zu", i);
+}
+
+/* 1 if the directory holds anything, 0 if not, -ENOENT if it is missing. */
+static int holds_anything(int task_fd, const char *name)
+{
+	AUTO_DIR DIR *dir = state_read(task_fd, name);
 	struct dirent *e;
 
-	if (fd < 0)
-		return errno != ENOENT;
-	dir = fdopendir(fd);
 	if (!dir)
-		return true;
-	steal_fd(&fd);
+		return errno == ENOENT ? -ENOENT : 1;
 	while ((e = readdir(dir))) {
 		if (!str_eq(e->d_name, ".") && !str_eq(e->d_name, ".."))
-			return true;
+			return 1;
 	}
-	return false;
+	return 0;
+}
+
+bool state_task_has_changes(int task_fd)
+{
+	int r = holds_anything(task_fd, "upper");
+
+	for (size_t i = 0; r != 1; i++) {
+		char name[STATE_WRITE_NAME_MAX];
+
+		state_write_name(i, name);
+		strcat(name, "/upper");
+		r = holds_anything(task_fd, name);
+		if (r == -ENOENT)
+			return false;
+	}
+	return true;
+}
+
+int state_task_drop_changes(int task_fd, struct error *err)
+{
+	static const char *const names[] = {"upper", "work", "manifest"};
+	struct stat st;
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names) && r == 0; i++)
+		r = layer_remove(task_fd, names[i], err);
+	for (size_t i = 0; r == 0; i++) {
+		char name[STATE_WRITE_NAME_MAX];
+
+		state_write_name(i, name);
+		if (fstatat(task_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			break;
+		r = layer_remove(task_fd, name, err);
+	}
+	return r;
 }
 
 int state_task_remove(const struct state *s, const char *id, struct error *err)

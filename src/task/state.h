@@ -3,7 +3,8 @@
  * what is left of those that died.
  *
  *	pinfold/	  0700, the caller's own
- *	  tasks/ID/	  lock task.json policy.json upper work out.N
+ *	  tasks/ID/	  lock task.json policy.json upper work write.N manifest
+ *			  out.N
  *	  live/ID	  an empty file for each task that was not ended yet
  *	  swept		  its time: when the last full sweep was
  *
@@ -87,8 +88,18 @@ bool state_task_alive(int task_fd);
  */
 int state_task_claim(int task_fd);
 
-/* True if upper/ holds anything. */
+/*
+ * A task's layers: upper (of the source), and write.0/upper, write.1/upper ...
+ * of the further directories that it may write.
+ */
+#define STATE_WRITE_NAME_MAX 32
+void state_write_name(size_t i, char name[STATE_WRITE_NAME_MAX]);
+
+/* True if a layer holds anything. In copy mode the source's always does. */
 bool state_task_has_changes(int task_fd);
+
+/* Removes all layers, what the overlays kept beside them, and the manifest. */
+int state_task_drop_changes(int task_fd, struct error *err);
 
 /* Removes a task with all it left. -EBUSY while it is alive. */
 int state_task_remove(const struct state *s, const char *id, struct error *err);

@@ -25,23 +25,16 @@
 #define DAY_US (24 * HOUR_US)
 
 /* What is left in a task's directory and in the runtime directory. */
-static void remove_left(const char *id, int task_fd, const struct record *rec)
+static void remove_left(const char *id, int task_fd)
 {
 	AUTO_CLOSE int runtime = state_runtime_dir(NULL, NULL);
-	AUTO_CLOSE int work = -1;
 
 	if (runtime >= 0)
 		layer_remove(runtime, id, NULL);
-	if (!state_task_has_changes(task_fd)) {
-		layer_remove(task_fd, "upper", NULL);
+	if (!state_task_has_changes(task_fd))
+		state_task_drop_changes(task_fd, NULL);
+	else
 		layer_remove(task_fd, "work", NULL);
-	} else if (!rec->workspace || !str_eq(rec->workspace, "copy")) {
-		/* A copy's manifest is needed to tell what was changed. */
-		work = openat(task_fd, "work",
-			      O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (work >= 0)
-			layer_remove(work, "work", NULL);
-	}
 }
 
 /* Gives a dead task its record. The caller holds its lock. */
@@ -87,12 +80,12 @@ static int look_at(const struct state *s, const char *id, state_lost_fn *fn,
 	if (rec.state != RECORD_RUNNING) {
 		if (rec.changes.known && !rec.changes.added &&
 		    !rec.changes.modified && !rec.changes.deleted)
-			remove_left(id, task_fd, &rec);
+			remove_left(id, task_fd);
 		r = 0;
 	} else {
 		if (fn)
 			fn(arg, id, task_fd);
-		remove_left(id, task_fd, &rec);
+		remove_left(id, task_fd);
 		r = write_lost(s, id, task_fd, &rec, err);
 		r = r < 0 ? r : 1;
 	}

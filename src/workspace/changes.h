@@ -47,7 +47,7 @@ struct changes_counts {
 
 /*
  * Enumerates. task_fd holds upper/; source_fd is the source (O_PATH or
- * readable; -1: none, all is added). copied: compare with work/manifest instead
+ * readable; -1: none, all is added). copied: compare with manifest instead
  * of reading whiteouts. Memory is flat: about 100 bytes and a name for each
  * level of depth, WALK_DEPTH_MAX levels at most (-ENAMETOOLONG). fn may be NULL: only
  * counts. A file system error names the path; -EACCES is a directory that its
@@ -60,7 +60,8 @@ int changes_scan(int task_fd, int source_fd, bool copied, uint64_t max_entries,
 		 struct error *err);
 
 /*
- * Bytes (allocated) and inodes below dir_fd/name, for the disk watchdog.
+ * Bytes (allocated) and inodes below dir_fd/name (itself not counted), for the
+ * disk watchdog. A missing name is empty.
  * Stops early once either maximum is passed. A file of n links counts 1/n of
  * its bytes at each. What vanishes meanwhile is left out; so is a directory
  * that may not be read, but then the result is -EACCES and the sums hold for

@@ -47,8 +47,8 @@ int layer_make(int task_fd, const struct source *s, uid_t as_uid, gid_t as_gid,
  * attributes kept (not set-id bits of files, nor user.overlay.*), sockets,
  * FIFOs and devices left out, owners as as_uid/as_gid when not -1. What the
  * caller may not read is there, empty and without any permission; a directory
- * that is another mount, and the state directory, are empty. Writes work/manifest
- * (workspace/manifest.h) for changes_scan. Never follows a link. ret_files counts
+ * that is another mount, and the state directory, are empty. Writes manifest
+ * (workspace/manifest.h) beside upper/ for changes_scan. Never follows a link. ret_files counts
  * what was made. -EFBIG when more than max_bytes would have to be written
  * (reflinks cost nothing; 0: no bound). Fails whole: layer_remove cleans.
  */

@@ -29,16 +29,13 @@ static const void *at(const struct manifest *m, uint64_t offset, uint64_t size)
 
 int manifest_open(int task_fd, struct manifest *ret, struct error *err)
 {
-	AUTO_CLOSE int work = walk_open_at(task_fd, "work",
-					   O_PATH | O_DIRECTORY);
-	AUTO_CLOSE int fd = -1;
+	AUTO_CLOSE int fd = walk_open_at(task_fd, "manifest",
+					 O_RDONLY | O_NONBLOCK);
 	AUTO_MANIFEST struct manifest m = {0};
 	const struct manifest_head *head;
 	struct stat st;
 	void *data;
 
-	fd = work < 0 ? work
-		      : walk_open_at(work, "manifest", O_RDONLY | O_NONBLOCK);
 	if (fd < 0)
 		return error_set(err, fd, "cannot open the manifest of the "
 					  "copy: %s",

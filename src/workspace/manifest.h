@@ -1,7 +1,7 @@
 /*
  * The manifest of a copied source: what each file of the copy was when the copy
- * was made, so that a task's changes can be told from it. It lies in work/,
- * which no sandbox ever sees.
+ * was made, so that a task's changes can be told from it. It lies beside upper/,
+ * where no sandbox ever sees it.
  *
  * Layout: a head, then for each directory its entries (fixed fields and the
  * name), the offsets of these in the order of names, and a block that tells
@@ -47,7 +47,7 @@ struct manifest {
 
 #define AUTO_MANIFEST __attribute__((cleanup(manifest_done)))
 
-/* Maps work/manifest below task_fd. 0 or negative; -EBADMSG if it is damaged. */
+/* Maps the manifest in task_fd. 0 or negative; -EBADMSG if it is damaged. */
 int manifest_open(int task_fd, struct manifest *ret, struct error *err);
 void manifest_done(struct manifest *m);
 
@@ -74,7 +74,7 @@ struct manifest_writer {
 
 #define AUTO_MANIFEST_WRITER __attribute__((cleanup(manifest_writer_done)))
 
-/* Makes work/manifest below task_fd. 0 or negative. */
+/* Makes the manifest in task_fd. 0 or negative. */
 int manifest_writer_init(struct manifest_writer *w, int task_fd);
 void manifest_writer_done(struct manifest_writer *w);
 /* Adds an entry (name_len is set from name). 0 or negative. */

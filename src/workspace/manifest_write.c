@@ -62,7 +62,7 @@ int manifest_writer_init(struct manifest_writer *w, int task_fd)
 	w->buf = malloc(BUFFER_SIZE);
 	if (!w->buf)
 		return -ENOMEM;
-	w->fd = openat(task_fd, "work/manifest",
+	w->fd = openat(task_fd, "manifest",
 		       O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
 		       0600);
 	if (w->fd < 0)

@@ -372,8 +372,40 @@ static void changes_of_a_lost_task_stay(void **state)
 	assert_int_equal(state_sweep(&s, NULL, NULL, NULL), 1);
 	snprintf(path, sizeof(path), "%s/upper/file", id);
 	assert_int_equal(faccessat(s.tasks_fd, path, F_OK, 0), 0);
-	snprintf(path, sizeof(path), "%s/work/work", id);
+	snprintf(path, sizeof(path), "%s/work", id);
 	assert_int_equal(faccessat(s.tasks_fd, path, F_OK, 0), -1);
+}
+
+static void changes_outside_the_source_are_changes_too(void **state)
+{
+	AUTO_STATE struct state s = STATE_INIT;
+	AUTO_CLOSE int fd = -1;
+	int lock;
+	char id[STATE_ID_SIZE];
+
+	(void)state;
+	open_state(&s);
+	assert_int_equal(state_task_new(&s, id, &fd, &lock, NULL), 0);
+	close(lock);
+	assert_false(state_task_has_changes(fd));
+	assert_int_equal(mkdirat(fd, "upper", 0755), 0);
+	for (size_t i = 0; i < 3; i++) {
+		char name[STATE_WRITE_NAME_MAX];
+
+		state_write_name(i, name);
+		assert_int_equal(mkdirat(fd, name, 0755), 0);
+		strcat(name, "/upper");
+		assert_int_equal(mkdirat(fd, name, 0755), 0);
+	}
+	assert_false(state_task_has_changes(fd));
+	assert_int_equal(mkdirat(fd, "write.2/upper/x", 0755), 0);
+	assert_true(state_task_has_changes(fd));
+	assert_int_equal(state_sweep(&s, NULL, NULL, NULL), 1);
+	assert_int_equal(faccessat(fd, "write.2/upper/x", F_OK, 0), 0);
+	assert_int_equal(state_task_drop_changes(fd, NULL), 0);
+	assert_false(state_task_has_changes(fd));
+	assert_int_equal(faccessat(fd, "write.0", F_OK, 0), -1);
+	assert_int_equal(faccessat(fd, "task.json", F_OK, 0), 0);
 }
 
 static void a_living_task_is_left_alone(void **state)
@@ -571,6 +603,7 @@ int main(void)
 		EACH(a_task_that_died_is_recorded_as_lost),
 		EACH(a_task_that_died_before_its_first_record_is_found_too),
 		EACH(changes_of_a_lost_task_stay),
+		EACH(changes_outside_the_source_are_changes_too),
 		EACH(a_living_task_is_left_alone),
 		EACH(an_ended_task_is_not_called_lost),
 		EACH(one_sweep_looks_at_a_bounded_number_of_tasks),

@@ -1140,12 +1140,12 @@ static void a_damaged_manifest_is_refused(void **state)
 		write_file(name, "x");
 	}
 	copy();
-	assert_int_equal(stat("task/work/manifest", &st), 0);
+	assert_int_equal(stat("task/manifest", &st), 0);
 	for (off_t size = st.st_size - 8; size >= 0; size -= 8) {
 		struct error err = {0};
 		int r;
 
-		assert_int_equal(truncate("task/work/manifest", size), 0);
+		assert_int_equal(truncate("task/manifest", size), 0);
 		r = changes_scan(task_fd, src_fd, true, 0, NULL, NULL, &counts,
 				 &err);
 		assert_int_equal(r, -EBADMSG);
@@ -1176,6 +1176,7 @@ static void failed_allocations_of_a_copy_are_errors(void **state)
 		assert_int_equal(r, failed ? -ENOMEM : 0);
 		assert_int_equal(layer_remove(task_fd, "upper", NULL), 0);
 		assert_int_equal(layer_remove(task_fd, "work", NULL), 0);
+		assert_int_equal(layer_remove(task_fd, "manifest", NULL), 0);
 	} while (failed);
 	assert_true(n > 4);
 }
