@@ -32,3 +32,10 @@ void time_format(uint64_t wall_us, char *text)
 	snprintf(text + used, 8, ".%03uZ",
 		 (unsigned)(wall_us % 1000000u / 1000u) % 1000u);
 }
+
+uint64_t time_rusage_us(const struct rusage *ru)
+{
+	return (uint64_t)(ru->ru_utime.tv_sec + ru->ru_stime.tv_sec) *
+		       1000000u +
+	       (uint64_t)(ru->ru_utime.tv_usec + ru->ru_stime.tv_usec);
+}

@@ -202,12 +202,17 @@ int mount_place(int mount_fd, int root_fd, const char *path, struct error *err)
 	return 0;
 }
 
-int mount_enter_root(int root_fd, struct error *err)
+int mount_attach_root(int root_fd, struct error *err)
 {
-	/* Attached over "/", which this process still sees uncovered. */
+	/* This process still sees the uncovered "/". */
 	if (sys_move_mount(root_fd, "", AT_FDCWD, "/",
 			   MOVE_MOUNT_F_EMPTY_PATH) < 0)
 		return error_errno(err, "cannot attach the new root");
+	return 0;
+}
+
+int mount_enter_root(int root_fd, struct error *err)
+{
 	if (fchdir(root_fd) < 0 || sys_pivot_root(".", ".") < 0)
 		return error_errno(err, "cannot pivot into the new root");
 	/* The old root now lies over the new one, at ".". */

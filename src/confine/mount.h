@@ -65,9 +65,12 @@ int mount_set(int fd, unsigned attr, bool recursive, struct error *err);
 int mount_place(int mount_fd, int root_fd, const char *path, struct error *err);
 
 /*
- * Makes the mount that root_fd refers to (attached or not) the root directory
- * of this process and its mount namespace, and detaches the old one. 0/negative.
+ * Makes a detached mount the root directory of this process and its mount
+ * namespace, in two steps: mount_attach_root covers "/" with it, so that more
+ * can be placed below it while the old root is still in sight;
+ * mount_enter_root moves into it and detaches the old root. 0/negative.
  */
+int mount_attach_root(int root_fd, struct error *err);
 int mount_enter_root(int root_fd, struct error *err);
 
 #endif

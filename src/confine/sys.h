@@ -6,6 +6,7 @@
 #ifndef PINFOLD_CONFINE_SYS_H
 #define PINFOLD_CONFINE_SYS_H
 
+#include <linux/close_range.h>
 #include <linux/mount.h>
 #include <linux/openat2.h>
 #include <linux/sched.h>

@@ -93,6 +93,7 @@ int state_task_claim(int task_fd);
  * of the further directories that it may write.
  */
 #define STATE_WRITE_NAME_MAX 32
+#define STATE_WRITE_MAX 4096 /* as many as a policy's list holds */
 void state_write_name(size_t i, char name[STATE_WRITE_NAME_MAX]);
 
 /* True if a layer holds anything. In copy mode the source's always does. */

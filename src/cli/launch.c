@@ -1,0 +1,653 @@
+#include "cli/launch.h"
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/num.h"
+#include "base/time.h"
+#include "cli/policy_source.h"
+#include "confine/cgroup.h"
+#include "workspace/layer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/sysinfo.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/*
+ * Host ids of commands that root starts: a range that distributions leave
+ * unused (systemd's UIDS-GIDS.md: 1879048192 to 2147483647), one id a task.
+ */
+#define ROOT_UID_FIRST 0x70000000u
+#define ROOT_UID_COUNT 0x0ff00000u
+#define ROOT_INNER_ID 1000u
+#define ROOT_USER "agent"
+#define SUBID_NAME "pinfold"
+#define RANGE_COUNT 65536u
+
+#define GRACE_MS 2000u
+#define LOG_MAX (1u << 20)
+
+void launch_init(struct launch *l)
+{
+	*l = (struct launch){
+		.source = {.fd = -1},
+		.state = STATE_INIT,
+		.front = FRONT_INIT,
+		.task_fd = -1,
+		.lock_fd = -1,
+	};
+}
+
+void launch_done(struct launch *l)
+{
+	front_done(&l->front);
+	plan_done(&l->plan);
+	strlist_done(&l->env);
+	close_fd(l->task_fd);
+	close_fd(l->lock_fd);
+	source_done(&l->source);
+	state_close(&l->state);
+	if (l->policy_known)
+		policy_done(&l->policy);
+	launch_init(l);
+}
+
+int launch_refuse(const struct error *err)
+{
+	fprintf(stderr, "pinfold: %s\n", err->text);
+	return EXIT_REFUSED;
+}
+
+static const struct passwd *passwd_entry(void)
+{
+	static struct passwd *entry;
+	static bool asked;
+
+	if (!asked)
+		entry = getpwuid(getuid());
+	asked = true;
+	return entry;
+}
+
+const char *launch_home(void)
+{
+	static char resolved[PATH_MAX];
+	const char *home = getenv("HOME");
+
+	if (resolved[0])
+		return resolved;
+	if ((!home || home[0] != '/') && passwd_entry())
+		home = passwd_entry()->pw_dir;
+	if (!home || !realpath(home, resolved))
+		snprintf(resolved, sizeof(resolved), "/nonexistent");
+	return resolved;
+}
+
+char *launch_programs(void)
+{
+	static const char *const places[] = {"%s", "%s/../lib/pinfold"};
+	char self[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	char *slash;
+
+	if (n <= 0)
+		return NULL;
+	self[n] = '\0';
+	slash = strrchr(self, '/');
+	if (slash)
+		*slash = '\0';
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		char dir[PATH_MAX + 16], keeper[PATH_MAX + 48];
+
+		snprintf(dir, sizeof(dir), i ? "%s/../lib/pinfold" : "%s",
+			 self);
+		snprintf(keeper, sizeof(keeper), "%s/pinfold-keeper", dir);
+		if (access(keeper, X_OK) == 0)
+			return realpath(dir, NULL);
+	}
+	return NULL;
+}
+
+/* ---- ids ---- */
+
+static uint32_t id_of_task(const char *id)
+{
+	uint32_t h = 2166136261u;
+
+	for (; *id; id++)
+		h = (h ^ (unsigned char)*id) * 16777619u;
+	return ROOT_UID_FIRST + h % ROOT_UID_COUNT;
+}
+
+static struct id_map one(uint32_t inner, uint32_t outer, uint32_t count)
+{
+	return (struct id_map){.n = 1, .extent = {{inner, outer, count}}};
+}
+
+static int root_ids(struct sandbox_spec *s, const struct launch *l,
+		    struct error *err)
+{
+	struct id_extent u, g;
+	int r;
+
+	s->root_caller = true;
+	s->inner_uid = s->inner_gid = ROOT_INNER_ID;
+	if (s->identity == IDENTITY_SINGLE) {
+		s->outer_uid = s->outer_gid = id_of_task(l->id);
+		s->uids = one(s->inner_uid, s->outer_uid, 1);
+		s->gids = one(s->inner_gid, s->outer_gid, 1);
+		return 0;
+	}
+	r = ids_subordinate("/etc/subuid", SUBID_NAME, (uid_t)-1, &u, err);
+	if (r == 0)
+		r = ids_subordinate("/etc/subgid", SUBID_NAME, (uid_t)-1, &g,
+				    err);
+	if (r < 0)
+		return r;
+	s->outer_uid = u.outer + s->inner_uid;
+	s->outer_gid = g.outer + s->inner_gid;
+	s->uids = one(0, u.outer, RANGE_COUNT);
+	s->gids = one(0, g.outer, RANGE_COUNT);
+	return 0;
+}
+
+/* Inner ids 0 to 65535 from the subordinate ones, the caller's as itself. */
+static void range_maps(struct id_map *keeper, struct id_map *inner, uint32_t id,
+		       const struct id_extent *sub)
+{
+	struct id_map k = {0};
+
+	if (id < RANGE_COUNT) {
+		if (id > 0)
+			k.extent[k.n++] =
+				(struct id_extent){0, sub->outer, id};
+		k.extent[k.n++] = (struct id_extent){id, id, 1};
+		if (id + 1 < RANGE_COUNT)
+			k.extent[k.n++] = (struct id_extent){
+				id + 1, sub->outer + id + 1,
+				RANGE_COUNT - id - 1};
+	} else {
+		k.extent[k.n++] =
+			(struct id_extent){0, sub->outer, RANGE_COUNT};
+		k.extent[k.n++] = (struct id_extent){id, id, 1};
+	}
+	*keeper = k;
+	*inner = k;
+	for (uint32_t i = 0; i < k.n; i++)
+		inner->extent[i].outer = k.extent[i].inner;
+}
+
+static int user_ids(struct sandbox_spec *s, struct error *err)
+{
+	const struct passwd *pw = passwd_entry();
+	const char *name = pw ? pw->pw_name : "";
+	struct id_extent u, g;
+	int r;
+
+	s->inner_uid = s->outer_uid = getuid();
+	s->inner_gid = s->outer_gid = getgid();
+	if (s->identity == IDENTITY_SINGLE) {
+		s->uids = s->keeper_uids = one(s->inner_uid, s->outer_uid, 1);
+		s->gids = s->keeper_gids = one(s->inner_gid, s->outer_gid, 1);
+		return 0;
+	}
+	r = ids_subordinate("/etc/subuid", name, getuid(), &u, err);
+	if (r == 0)
+		r = ids_subordinate("/etc/subgid", name, getuid(), &g, err);
+	if (r < 0)
+		return r;
+	range_maps(&s->keeper_uids, &s->uids, s->inner_uid, &u);
+	range_maps(&s->keeper_gids, &s->gids, s->inner_gid, &g);
+	return 0;
+}
+
+/* Are all ids of this namespace ours to map? True for real root alone. */
+static bool maps_every_id(void)
+{
+	AUTO_BUF struct buf b = BUF_INIT(4096);
+	unsigned long long inner, outer, count;
+
+	if (geteuid() != 0 ||
+	    io_read_file(AT_FDCWD, "/proc/self/uid_map", &b) < 0)
+		return false;
+	return sscanf(buf_str(&b), "%llu %llu %llu", &inner, &outer, &count) ==
+		       3 &&
+	       inner == 0 && count >= UINT32_MAX - 1u;
+}
+
+static int fill_identity(struct launch *l, struct error *err)
+{
+	struct sandbox_spec *s = &l->plan.spec;
+	const struct passwd *pw = passwd_entry();
+	const char *home = launch_home();
+	int r;
+
+	s->identity = l->policy.identity;
+	if (maps_every_id())
+		r = root_ids(s, l, err);
+	else
+		r = user_ids(s, err);
+	if (r < 0)
+		return r;
+	s->user = strdup(s->root_caller ? ROOT_USER
+			 : pw		? pw->pw_name
+					: "user");
+	if (s->root_caller || str_eq(home, "/") || path_is_below(home, "/usr") ||
+	    str_eq(home, "/nonexistent"))
+		s->home = str_format("/home/%s", s->user ? s->user : "user");
+	else
+		s->home = strdup(home);
+	if (!s->user || !s->home)
+		return error_set(err, -ENOMEM, "out of memory");
+	return 0;
+}
+
+/* ---- environment ---- */
+
+static int add_variable(struct strlist *env, const char *name,
+			const char *value)
+{
+	return strlist_take(env, str_format("%s=%s", name, value));
+}
+
+static void set_variable(struct strlist *env, const char *assignment)
+{
+	size_t n = strcspn(assignment, "=") + 1;
+
+	for (size_t i = 0; i < env->n; i++) {
+		char *copy;
+
+		if (strncmp(env->items[i], assignment, n) != 0)
+			continue;
+		copy = strdup(assignment);
+		if (!copy)
+			return;
+		free(env->items[i]);
+		env->items[i] = copy;
+		return;
+	}
+	strlist_add(env, assignment);
+}
+
+int launch_environment(const struct policy *p, const struct sandbox_spec *s,
+		       bool tty, struct strlist *ret, struct error *err)
+{
+	const char *term = getenv("TERM");
+	int r = 0;
+
+	r |= add_variable(ret, "PATH",
+			  "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:"
+			  "/sbin:/bin");
+	r |= add_variable(ret, "HOME", s->home);
+	r |= add_variable(ret, "USER", s->user);
+	r |= add_variable(ret, "LOGNAME", s->user);
+	r |= add_variable(ret, "SHELL", "/bin/sh");
+	r |= add_variable(ret, "TMPDIR", "/tmp");
+	r |= add_variable(ret, "LANG", "C.UTF-8");
+	r |= add_variable(ret, "PINFOLD_TASK", s->id);
+	if (tty)
+		r |= add_variable(ret, "TERM", term ? term : "dumb");
+	for (size_t i = 0; i < p->env_pass.n; i++) {
+		const char *name = p->env_pass.items[i];
+		const char *value = getenv(name);
+		AUTO_FREE char *both =
+			value ? str_format("%s=%s", name, value) : NULL;
+
+		if (both)
+			set_variable(ret, both);
+	}
+	for (size_t i = 0; i < p->env_set.n; i++)
+		set_variable(ret, p->env_set.items[i]);
+	return r ? error_set(err, -ENOMEM, "out of memory") : 0;
+}
+
+/* ---- the workspace ---- */
+
+static int choose_workspace(struct launch *l, struct error *err)
+{
+	struct sandbox_spec *s = &l->plan.spec;
+	enum layer_trouble trouble;
+	bool as_other = s->root_caller;
+
+	s->workspace = WORKSPACE_AUTO;
+	if (!l->source.path)
+		return 0;
+	s->workspace = l->policy.workspace;
+	if (s->workspace == WORKSPACE_DIRECT)
+		return error_set(err, -EOPNOTSUPP,
+				 "workspace 'direct' is not supported by this "
+				 "version of pinfold; use overlay or copy");
+	trouble = layer_probe(&l->source, l->task_fd, s->outer_uid,
+			      s->outer_gid, as_other);
+	if (s->workspace == WORKSPACE_AUTO) {
+		s->workspace = trouble == LAYER_OK ? WORKSPACE_OVERLAY
+						   : WORKSPACE_COPY;
+		if (trouble != LAYER_OK)
+			fprintf(stderr,
+				"pinfold: note: the source is copied, because "
+				"%s\n",
+				layer_trouble_text(trouble));
+	} else if (s->workspace == WORKSPACE_OVERLAY && trouble != LAYER_OK &&
+		   trouble != LAYER_FOREIGN_OWNER) {
+		return error_set(err, -EOPNOTSUPP,
+				 "no overlay can be made over %s: %s; use "
+				 "--workspace copy",
+				 l->source.path, layer_trouble_text(trouble));
+	}
+	return 0;
+}
+
+/* Layers of --write grants: like the source's own, in write.N. */
+static int make_grant_layers(struct launch *l, struct error *err)
+{
+	const struct sandbox_spec *s = &l->plan.spec;
+	uid_t uid = s->root_caller ? s->outer_uid : (uid_t)-1;
+	gid_t gid = s->root_caller ? s->outer_gid : (gid_t)-1;
+
+	for (size_t i = 0; i < s->write.n; i++) {
+		struct source grant = {.path = s->write.items[i]};
+		AUTO_CLOSE int fd = open(grant.path, O_PATH | O_DIRECTORY |
+							     O_CLOEXEC);
+		AUTO_CLOSE int dir = -1;
+		char name[40];
+		int r;
+
+		grant.fd = fd;
+		snprintf(name, sizeof(name), "write.%zu", i);
+		if (fd < 0)
+			return error_errno(err, "cannot grant %s for writing",
+					   grant.path);
+		if (mkdirat(l->task_fd, name, 0700) < 0)
+			return error_errno(err, "cannot make a layer for %s",
+					   grant.path);
+		dir = openat(l->task_fd, name,
+			     O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		r = dir < 0 ? error_errno(err, "cannot open %s", name)
+			    : layer_make(dir, &grant, uid, gid, err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int make_layers(struct launch *l, struct error *err)
+{
+	struct sandbox_spec *s = &l->plan.spec;
+	uid_t uid = s->root_caller ? s->outer_uid : (uid_t)-1;
+	gid_t gid = s->root_caller ? s->outer_gid : (gid_t)-1;
+	uint64_t files;
+	int r = choose_workspace(l, err);
+
+	if (r == 0 && l->source.path)
+		r = layer_make(l->task_fd, &l->source, uid, gid, err);
+	if (r == 0 && s->workspace == WORKSPACE_COPY)
+		r = layer_copy(l->task_fd, &l->source, uid, gid,
+			       s->limits.disk == LIMIT_NONE ? 0
+							    : s->limits.disk,
+			       &files, err);
+	if (r == 0)
+		r = make_grant_layers(l, err);
+	return r;
+}
+
+/* ---- the plan ---- */
+
+static int copy_list(struct strlist *to, const struct strlist *from)
+{
+	for (size_t i = 0; i < from->n; i++) {
+		if (strlist_add(to, from->items[i]) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Denied paths that lie in the source, relative to it. */
+static int fill_hidden(struct launch *l)
+{
+	const struct strlist *deny = &l->policy.deny;
+	const char *source = l->source.path;
+
+	for (size_t i = 0; source && i < deny->n; i++) {
+		const char *path = deny->items[i];
+
+		if (path[0] == '/') {
+			if (!path_is_below(path, source) ||
+			    str_eq(path, source))
+				continue;
+			path += strlen(source) + 1;
+		}
+		if (strlist_add(&l->plan.spec.hide, path) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static uint64_t half_of_memory(void)
+{
+	struct sysinfo info;
+
+	if (sysinfo(&info) < 0)
+		return LIMIT_NONE;
+	return (uint64_t)info.totalram * info.mem_unit / 2;
+}
+
+static int fill_spec(struct launch *l, struct error *err)
+{
+	struct sandbox_spec *s = &l->plan.spec;
+	struct stat st;
+	int r;
+
+	s->id = strdup(l->id);
+	r = policy_tier_to_run(&l->policy, &s->tier, err);
+	if (r < 0)
+		return r;
+	s->nesting = l->policy.nesting;
+	s->limits = l->policy.limits;
+	if (s->limits.memory == LIMIT_HALF)
+		s->limits.memory = half_of_memory();
+	if (l->source.path) {
+		s->source = strdup(l->source.path);
+		if (fstat(l->source.fd, &st) < 0)
+			return error_errno(err, "cannot look at %s",
+					   l->source.path);
+		s->source_dev = st.st_dev;
+		s->source_ino = st.st_ino;
+		s->owner_uid = l->source.owner;
+		s->owner_gid = l->source.group;
+	}
+	if (!s->id || (l->source.path && !s->source) ||
+	    copy_list(&s->read, &l->policy.read) < 0 ||
+	    copy_list(&s->write, &l->policy.write) < 0 || fill_hidden(l) < 0)
+		return error_set(err, -ENOMEM, "out of memory");
+	return fill_identity(l, err);
+}
+
+static int fill_plan(struct launch *l, const struct options *o, bool stay,
+		     struct error *err)
+{
+	struct task_plan *p = &l->plan;
+	const char *grace = options_get(o, OPT_GRACE);
+	int r = fill_spec(l, err);
+
+	if (r < 0)
+		return r;
+	p->stay = stay;
+	p->caller_uid = getuid();
+	p->started_us = time_wall_us();
+	p->grace_ms = GRACE_MS;
+	p->log_max = LOG_MAX;
+	if (grace && num_parse_duration(grace, &p->grace_ms) < 0)
+		return error_set(err, -EINVAL, "--grace %s is no duration "
+				 "(like 500ms, 10s)", grace);
+	p->programs = launch_programs();
+	if (!p->programs)
+		return error_set(err, -ENOENT,
+				 "pinfold-keeper is missing: it belongs beside "
+				 "pinfold or in ../lib/pinfold");
+	p->workdir = strdup(l->source.workdir ? l->source.workdir
+					      : p->spec.home);
+	p->policy_name = l->policy.name ? strdup(l->policy.name) : NULL;
+	r = policy_digest(&l->policy, p->policy_digest);
+	for (size_t i = 0; i < o->n_rest && r == 0; i++)
+		r = strlist_add(&p->argv, o->rest[i]);
+	if (r == 0)
+		r = copy_list(&p->labels, &o->values[OPT_LABEL]);
+	if (r < 0 || !p->workdir)
+		return error_set(err, -ENOMEM, "out of memory");
+	return 0;
+}
+
+static int fill_socket(struct launch *l, struct error *err)
+{
+	AUTO_FREE char *dir = NULL;
+	AUTO_CLOSE int fd = state_runtime_dir(&dir, err);
+
+	if (fd < 0)
+		return fd;
+	l->plan.socket_path = str_format("%s/%s", dir, l->id);
+	return l->plan.socket_path ? 0 : error_set(err, -ENOMEM,
+						   "out of memory");
+}
+
+void launch_clean_lost(void *arg, const char *id, int task_fd)
+{
+	(void)arg;
+	(void)task_fd;
+	cgroup_remove_stale(id);
+}
+
+/* The snapshot beside the record, for people and later comparisons. */
+static int write_snapshot(struct launch *l, struct buf *snapshot,
+			  struct error *err)
+{
+	AUTO_CLOSE int fd = -1;
+	int r = policy_to_json(&l->policy, snapshot);
+
+	if (r < 0)
+		return error_set(err, r, "cannot write the policy snapshot");
+	fd = openat(l->task_fd, "policy.json",
+		    O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return error_errno(err, "cannot write policy.json of %s",
+				   l->id);
+	r = io_write_all(fd, snapshot->data, snapshot->len);
+	return r < 0 ? error_set(err, r, "cannot write policy.json of %s: %s",
+				 l->id, strerror(-r))
+		     : 0;
+}
+
+/* A task that never had a keeper leaves nothing. */
+static void forget(struct launch *l)
+{
+	struct error ignored;
+
+	close_fd(l->lock_fd);
+	l->lock_fd = -1;
+	state_task_remove(&l->state, l->id, &ignored);
+}
+
+int launch_start(struct launch *l, const struct options *o, bool stay,
+		 struct error *err)
+{
+	AUTO_BUF struct buf snapshot = BUF_INIT(POLICY_TEXT_MAX);
+	struct error ignored;
+	int r;
+
+	r = policy_in_force(o, &l->policy, err);
+	if (r < 0)
+		return r;
+	l->policy_known = true;
+	r = source_find(options_get(o, OPT_SOURCE),
+			options_get(o, OPT_WORKDIR), launch_home(), geteuid(),
+			&l->source, err);
+	if (r == 0)
+		r = state_open(&l->state, err);
+	if (r < 0)
+		return r;
+	state_sweep(&l->state, launch_clean_lost, NULL, &ignored);
+	r = state_task_new(&l->state, l->id, &l->task_fd, &l->lock_fd, err);
+	if (r < 0)
+		return r;
+	r = fill_plan(l, o, stay, err);
+	if (r == 0 && stay)
+		r = fill_socket(l, err);
+	if (r == 0)
+		r = make_layers(l, err);
+	if (r == 0)
+		r = write_snapshot(l, &snapshot, err);
+	if (r == 0)
+		r = front_start(&l->front, &l->plan, snapshot.data,
+				snapshot.len, l->task_fd, l->lock_fd, err);
+	if (r < 0)
+		forget(l);
+	return r;
+}
+
+/* ---- execs ---- */
+
+uint32_t launch_exec_flags(const struct options *o)
+{
+	bool tty = options_has(o, OPT_TTY) ||
+		   (!options_has(o, OPT_NO_TTY) &&
+		    !options_has(o, OPT_NO_STDIN) && isatty(0) && isatty(1));
+
+	if (tty)
+		return EXEC_TTY;
+	return (options_has(o, OPT_NO_STDIN) ? EXEC_NO_STDIN : 0u) |
+	       (front_same_file(1, 2) ? EXEC_MERGE : 0u);
+}
+
+static int not_started(const struct exec_done *done, const char *command)
+{
+	AUTO_BUF struct buf b = BUF_INIT(4096);
+	int error = done->exec_errno;
+
+	str_quote(&b, command, 512);
+	switch ((enum exec_stage)done->stage) {
+	case STAGE_EXEC:
+		fprintf(stderr, "pinfold: cannot run %s: %s\n", buf_str(&b),
+			error == ENOENT ? "command not found in the sandbox"
+					: strerror(error));
+		return error == ENOENT ? 127 : 126;
+	case STAGE_WORKDIR:
+		fprintf(stderr, "pinfold: cannot enter the working directory "
+				"of %s: %s\n",
+			buf_str(&b), strerror(error));
+		return EXIT_REFUSED;
+	case STAGE_CONFINE:
+	case STAGE_STREAMS:
+		break;
+	}
+	fprintf(stderr, "pinfold: cannot start %s: %s\n", buf_str(&b),
+		strerror(error));
+	return EXIT_REFUSED;
+}
+
+int launch_exec_status(const struct front_outcome *outcome, const char *command,
+		       bool quiet)
+{
+	const struct exec_done *done = &outcome->done;
+
+	if (done->limit[0]) {
+		bool wall = !strcmp(done->limit, "wall");
+
+		if (!quiet)
+			fprintf(stderr, "pinfold: limit: %.*s: the task was "
+					"stopped\n",
+				(int)sizeof(done->limit), done->limit);
+		return wall ? 124 : 137;
+	}
+	if (done->status < 0)
+		return not_started(done, command);
+	if (WIFSIGNALED(done->status))
+		return 128 + WTERMSIG(done->status);
+	return WEXITSTATUS(done->status);
+}

@@ -1,0 +1,64 @@
+/*
+ * From the command line to a task: policy, source, ids, layers, plan. Shared by
+ * run and start.
+ */
+#ifndef PINFOLD_CLI_LAUNCH_H
+#define PINFOLD_CLI_LAUNCH_H
+
+#include "base/error.h"
+#include "cli/option.h"
+#include "policy/policy.h"
+#include "task/front.h"
+#include "task/plan.h"
+#include "task/state.h"
+#include "workspace/source.h"
+
+/* The status of everything that pinfold itself refuses or fails at. */
+#define EXIT_REFUSED 125
+
+struct launch {
+	struct policy policy;
+	struct source source;
+	struct state state;
+	struct task_plan plan;
+	struct front front;
+	struct strlist env; /* of the command */
+	char id[STATE_ID_SIZE];
+	int task_fd, lock_fd;
+	bool policy_known;
+};
+
+void launch_init(struct launch *l);
+void launch_done(struct launch *l);
+
+/*
+ * Does everything up to a running keeper. On failure nothing is left but, where
+ * the task existed already, its record. The text is for the user.
+ */
+int launch_start(struct launch *l, const struct options *o, bool stay,
+		 struct error *err);
+
+/* Environment of a command: from nothing, by the policy. 0 or negative. */
+int launch_environment(const struct policy *p, const struct sandbox_spec *s,
+		       bool tty, struct strlist *ret, struct error *err);
+
+/* The caller's own data, from passwd or the environment; static strings. */
+const char *launch_home(void);
+
+/* Directory of pinfold's other programs; the caller's to free. NULL: none. */
+char *launch_programs(void);
+
+/* Prints "pinfold: TEXT" and returns EXIT_REFUSED. */
+int launch_refuse(const struct error *err);
+
+/* Flags of enum exec_flag from -n, -t, -T and what 0, 1 and 2 are. */
+uint32_t launch_exec_flags(const struct options *o);
+
+/* The exit status of an exec, and the message that belongs to it. */
+int launch_exec_status(const struct front_outcome *outcome, const char *command,
+		       bool quiet);
+
+/* Called when the keeper of this task died: removes what it left. */
+void launch_clean_lost(void *arg, const char *id, int task_fd);
+
+#endif

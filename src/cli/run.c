@@ -1,0 +1,174 @@
+#include "audit/record.h"
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "cli/launch.h"
+#include "workspace/changes.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Where --json goes: a file, or stderr's last line. */
+static int print_json(const struct options *o, const struct record *r)
+{
+	AUTO_BUF struct buf b = BUF_INIT(RECORD_MAX);
+	const char *path = options_get(o, OPT_JSON);
+	int bad = record_to_json(r, &b);
+
+	buf_add_char(&b, '\n');
+	if (bad < 0 || b.failed)
+		return -EFBIG;
+	if (!path[0])
+		return io_write_all(2, b.data, b.len);
+	return io_replace_file(AT_FDCWD, path, b.data, b.len, 0644);
+}
+
+static int json_refusal(const struct options *o, const struct launch *l,
+			const struct error *err)
+{
+	struct record r;
+
+	if (!options_has(o, OPT_JSON))
+		return launch_refuse(err);
+	record_init(&r);
+	snprintf(r.id, sizeof(r.id), "%s", l->id);
+	r.state = RECORD_ENDED;
+	r.reason = REASON_REFUSED;
+	r.exit_status = EXIT_REFUSED;
+	r.error = strdup(err->text);
+	launch_refuse(err);
+	print_json(o, &r);
+	record_done(&r);
+	return EXIT_REFUSED;
+}
+
+/* Counts the changes and puts the numbers into the record. */
+static void count_changes(const struct launch *l, struct record *r)
+{
+	bool copied = l->plan.spec.workspace == WORKSPACE_COPY;
+	struct changes_counts counts = {0};
+	struct error err = {0};
+	int n;
+
+	if (r->changes.known || !l->source.path)
+		return;
+	n = changes_scan(l->task_fd, l->source.fd, copied, 0, NULL, NULL,
+			 &counts, &err);
+	if (n < 0) {
+		fprintf(stderr, "pinfold: cannot count the changes: %s\n",
+			err.text);
+		return;
+	}
+	r->changes.known = true;
+	r->changes.added = counts.added;
+	r->changes.modified = counts.modified;
+	r->changes.deleted = counts.deleted;
+	r->usage.disk_bytes = counts.bytes;
+	r->usage.inodes = counts.inodes;
+	if (record_write(l->task_fd, r, &err) < 0)
+		fprintf(stderr, "pinfold: %s\n", err.text);
+}
+
+static void say_changes(const struct launch *l, const struct record *r)
+{
+	const struct record_changes *c = &r->changes;
+	uint64_t n = c->added + c->modified + c->deleted;
+
+	if (!c->known || n == 0)
+		return;
+	fprintf(stderr,
+		"pinfold: %ju file%s changed, held back; pinfold diff %s\n",
+		(uintmax_t)n, n == 1 ? "" : "s", l->id);
+}
+
+static void say_refusals(const struct launch *l,
+			 const struct front_outcome *outcome)
+{
+	if (outcome->ended.refusals > 0)
+		fprintf(stderr, "pinfold: %ju network attempt%s refused "
+				"(network: default deny); pinfold ps %s\n",
+			(uintmax_t)outcome->ended.refusals,
+			outcome->ended.refusals == 1 ? "" : "s", l->id);
+}
+
+/* The keeper died: everything it kept is gone with it; we clean up. */
+static int lost(struct launch *l)
+{
+	struct error ignored;
+
+	front_done(&l->front);
+	close_fd(l->lock_fd);
+	l->lock_fd = -1;
+	state_sweep(&l->state, launch_clean_lost, NULL, &ignored);
+	fprintf(stderr,
+		"pinfold: the keeper of %s died; the task was ended and its "
+		"changes are kept\n",
+		l->id);
+	return EXIT_REFUSED;
+}
+
+static int report(struct launch *l, const struct options *o,
+		  const struct front_outcome *outcome)
+{
+	bool json = options_has(o, OPT_JSON);
+	bool scan = !outcome->ended.changes_known;
+	int status = launch_exec_status(outcome, o->rest[0], false);
+	struct error err = {0};
+	struct record r;
+
+	if (outcome->ended.lost_record)
+		fprintf(stderr, "pinfold: the record of %s could not be "
+				"written\n", l->id);
+	say_refusals(l, outcome);
+	if (!json && !scan)
+		return status;
+	if (record_read(l->task_fd, &r, &err) < 0) {
+		fprintf(stderr, "pinfold: %s\n", err.text);
+		return status;
+	}
+	count_changes(l, &r);
+	say_changes(l, &r);
+	if (json && print_json(o, &r) < 0)
+		fprintf(stderr, "pinfold: cannot write --json\n");
+	record_done(&r);
+	return status;
+}
+
+int verb_run(const struct options *o)
+{
+	uint32_t flags = launch_exec_flags(o);
+	struct front_outcome outcome;
+	struct error err = {0};
+	struct launch l;
+	int r, status;
+
+	launch_init(&l);
+	if (o->n_rest == 0) {
+		error_set(&err, -EINVAL, "run needs a command: "
+			  "pinfold run -- CMD ARG...");
+		return json_refusal(o, &l, &err);
+	}
+	r = launch_start(&l, o, false, &err);
+	if (r == 0)
+		r = launch_environment(&l.policy, &l.plan.spec,
+				       flags & EXEC_TTY, &l.env, &err);
+	if (r == 0)
+		r = front_exec(&l.front, l.plan.workdir, o->rest, l.env.items,
+			       flags, &err);
+	if (r == 0)
+		r = front_attend(&l.front, &l.plan, flags, true, &outcome,
+				 &err);
+	if (r < 0) {
+		status = json_refusal(o, &l, &err);
+	} else if (outcome.lost && !outcome.ended_known) {
+		status = lost(&l);
+	} else {
+		/* Nothing of the task is left when we speak of its end. */
+		front_done(&l.front);
+		state_task_end(&l.state, l.id);
+		status = report(&l, o, &outcome);
+	}
+	launch_done(&l);
+	return status;
+}

@@ -1,0 +1,31 @@
+#include "base/cleanup.h"
+#include "cli/launch.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+int verb_start(const struct options *o)
+{
+	struct error err = {0};
+	struct launch l;
+	int r, status = 0;
+
+	launch_init(&l);
+	r = launch_start(&l, o, true, &err);
+	if (r == 0)
+		r = front_wait_ready(&l.front, &l.plan, &err);
+	if (r < 0) {
+		status = launch_refuse(&err);
+	} else {
+		/* It is nobody's child from here on. */
+		l.front.keeper = 0;
+		if (options_has(o, OPT_JSON))
+			printf("{\"id\":\"%s\",\"schema\":\"pinfold-start-1\"}"
+			       "\n", l.id);
+		else
+			printf("%s\n", l.id);
+	}
+	launch_done(&l);
+	return status;
+}

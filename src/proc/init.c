@@ -1,0 +1,6 @@
+#include "task/init.h"
+
+int main(void)
+{
+	init_main();
+}

@@ -1,0 +1,6 @@
+#include "task/keeper.h"
+
+int main(void)
+{
+	return keeper_main();
+}

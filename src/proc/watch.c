@@ -1,0 +1,6 @@
+#include "task/watch.h"
+
+int main(void)
+{
+	return watch_main();
+}

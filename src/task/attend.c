@@ -1,0 +1,391 @@
+/*
+ * Theory of operation: three streams at most are moved, each by splice(2) where
+ * the files allow it and by read and write elsewhere (files opened for
+ * appending, terminals). Writing to the caller's stdout may block: signals
+ * still get through, because their handler itself sends the message to the
+ * keeper. An end of the command never waits for stdin.
+ */
+#include "base/cleanup.h"
+#include "task/front.h"
+#include "task/front_private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+/* A pipe or terminal that poll calls writable takes this without blocking. */
+#define INPUT_BYTES 4096
+#define OUTPUT_BYTES (1u << 20)
+
+struct attendance {
+	struct front *front;
+	uint32_t flags;
+	int in;	    /* to the command: pipe, or the pty's master; -1 */
+	bool in_ready; /* stdin has something */
+	bool in_copy;  /* splice does not work for stdin */
+	int out[2];    /* from the keeper, for our 1 and 2; -1 */
+	bool out_copy[2];
+	bool raw; /* our terminal is in raw mode */
+	struct termios saved;
+	struct front_outcome *outcome;
+	struct error *err;
+};
+
+/* For the signal handler. */
+static volatile sig_atomic_t handler_channel = -1;
+static volatile sig_atomic_t handler_whole_task;
+static volatile sig_atomic_t saw_winch, saw_tstp, saw_cont;
+
+static void on_signal(int sig)
+{
+	int saved = errno;
+	int channel = handler_channel;
+
+	if (sig == SIGWINCH) {
+		saw_winch = 1;
+	} else if (sig == SIGTSTP) {
+		saw_tstp = 1;
+	} else if (sig == SIGCONT) {
+		saw_cont = 1;
+	} else if (channel >= 0 && handler_whole_task &&
+		   (sig == SIGTERM || sig == SIGHUP)) {
+		/* Asks for the end of the task: the command first. */
+		struct stop_request stop = {.kind = STOP_GRACEFUL,
+					    .signal = (uint32_t)sig};
+
+		channel_send(channel, FRONT_STOP, &stop, sizeof(stop), NULL, 0);
+	} else if (channel >= 0) {
+		struct exec_signal s = {
+			.signal = sig,
+			.group = sig == SIGINT || sig == SIGQUIT,
+		};
+
+		channel_send(channel, FRONT_SIGNAL, &s, sizeof(s), NULL, 0);
+	}
+	errno = saved;
+}
+
+static const int forwarded[] = {SIGINT,	 SIGTERM, SIGHUP, SIGQUIT,
+				SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT,
+				SIGTSTP};
+
+static void install_handlers(const struct attendance *a, bool whole_task)
+{
+	/* No SA_RESTART: a blocked write to stdout must come back. */
+	struct sigaction action = {.sa_handler = on_signal};
+	struct sigaction ignore = {.sa_handler = SIG_IGN};
+	struct sigaction old;
+
+	sigemptyset(&action.sa_mask);
+	handler_whole_task = whole_task;
+	handler_channel = a->front->channel;
+	for (size_t i = 0; i < ARRAY_SIZE(forwarded); i++) {
+		/* What the caller ignores (nohup) stays ignored. */
+		if (sigaction(forwarded[i], NULL, &old) == 0 &&
+		    old.sa_handler == SIG_IGN)
+			continue;
+		sigaction(forwarded[i], &action, NULL);
+	}
+	sigaction(SIGPIPE, &ignore, NULL);
+}
+
+static void remove_handlers(void)
+{
+	handler_channel = -1;
+	for (size_t i = 0; i < ARRAY_SIZE(forwarded); i++) {
+		struct sigaction now;
+
+		if (sigaction(forwarded[i], NULL, &now) == 0 &&
+		    now.sa_handler == on_signal)
+			signal(forwarded[i], SIG_DFL);
+	}
+}
+
+static void terminal_raw(struct attendance *a)
+{
+	struct termios t;
+
+	if (a->raw || !(a->flags & EXEC_TTY) || tcgetattr(0, &a->saved) < 0)
+		return;
+	t = a->saved;
+	cfmakeraw(&t);
+	if (tcsetattr(0, TCSADRAIN, &t) == 0)
+		a->raw = true;
+}
+
+static void terminal_restore(struct attendance *a)
+{
+	if (a->raw)
+		tcsetattr(0, TCSADRAIN, &a->saved);
+	a->raw = false;
+}
+
+static void resize(const struct attendance *a)
+{
+	struct winsize size;
+
+	/* The kernel tells the command's foreground group. */
+	if (a->flags & EXEC_TTY && a->in >= 0 &&
+	    ioctl(0, TIOCGWINSZ, &size) == 0)
+		ioctl(a->in, TIOCSWINSZ, &size);
+}
+
+static void send_signal(const struct attendance *a, int sig)
+{
+	struct exec_signal s = {.signal = sig, .group = 1};
+
+	channel_send(a->front->channel, FRONT_SIGNAL, &s, sizeof(s), NULL, 0);
+}
+
+/* Stops ourselves as the command is stopped, and goes on with it. */
+static void suspend(struct attendance *a)
+{
+	terminal_restore(a);
+	kill(0, SIGSTOP);
+	/* Here we are continued. */
+	saw_cont = 0;
+	terminal_raw(a);
+	resize(a);
+	send_signal(a, SIGCONT);
+}
+
+static void handle_flags(struct attendance *a)
+{
+	if (saw_winch) {
+		saw_winch = 0;
+		resize(a);
+	}
+	if (saw_tstp) {
+		saw_tstp = 0;
+		/* Its own session has nobody who could continue it from a
+		 * default SIGTSTP, so it is stopped for good. */
+		send_signal(a, SIGSTOP);
+		suspend(a);
+	}
+	if (saw_cont) {
+		saw_cont = 0;
+		terminal_raw(a);
+		resize(a);
+		send_signal(a, SIGCONT);
+	}
+}
+
+static void close_input(struct attendance *a)
+{
+	/* The master also carries the window's size: it stays. */
+	if (a->flags & EXEC_TTY)
+		a->in_ready = false;
+	close_fd(a->in);
+	a->in = -1;
+}
+
+static void pump_input(struct attendance *a)
+{
+	char data[INPUT_BYTES];
+	ssize_t n = -1;
+
+	if (!a->in_copy && !(a->flags & EXEC_TTY)) {
+		n = splice(0, NULL, a->in, NULL, INPUT_BYTES * 16,
+			   SPLICE_F_NONBLOCK);
+		if (n < 0 && errno == EINVAL)
+			a->in_copy = true;
+		else if (n < 0 && errno == EAGAIN)
+			a->in_copy = true;
+	}
+	if (n < 0 && (a->in_copy || a->flags & EXEC_TTY)) {
+		n = read(0, data, sizeof(data));
+		if (n > 0 && write(a->in, data, (size_t)n) != n)
+			n = 0;
+	}
+	a->in_ready = false;
+	if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN))
+		close_input(a);
+}
+
+static int write_all(int fd, const char *data, size_t n)
+{
+	while (n > 0) {
+		ssize_t done = write(fd, data, n);
+
+		if (done < 0 && errno == EAGAIN) {
+			/* The caller's file is in non-blocking mode. */
+			struct pollfd p = {.fd = fd, .events = POLLOUT};
+
+			poll(&p, 1, -1);
+			continue;
+		}
+		if (done < 0 && errno != EINTR)
+			return -errno;
+		if (done > 0) {
+			data += done;
+			n -= (size_t)done;
+		}
+	}
+	return 0;
+}
+
+static void pump_output(struct attendance *a, int i)
+{
+	static char data[65536];
+	int to = i + 1;
+	ssize_t n = -1;
+
+	if (!a->out_copy[i]) {
+		n = splice(a->out[i], NULL, to, NULL, OUTPUT_BYTES,
+			   SPLICE_F_MOVE);
+		if (n < 0 && (errno == EINVAL || errno == EAGAIN))
+			a->out_copy[i] = true;
+	}
+	if (n < 0 && a->out_copy[i]) {
+		n = read(a->out[i], data, sizeof(data));
+		if (n > 0 && write_all(to, data, (size_t)n) < 0)
+			n = 0;
+	}
+	/* End of the stream, or nobody reads our output: the command then
+	 * finds its own pipe broken. */
+	if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN)) {
+		close_fd(a->out[i]);
+		a->out[i] = -1;
+	}
+}
+
+static void take_streams(struct attendance *a, struct message *m)
+{
+	size_t i = 0;
+
+	if (a->flags & EXEC_TTY) {
+		a->in = message_take_fd(m, 0);
+		a->out[0] = message_take_fd(m, 1);
+		terminal_raw(a);
+		resize(a);
+		return;
+	}
+	if (!(a->flags & EXEC_NO_STDIN))
+		a->in = message_take_fd(m, i++);
+	a->out[0] = message_take_fd(m, i++);
+	a->out[1] = message_take_fd(m, i);
+}
+
+/* 1: go on, 0: this channel says no more, negative: failed. */
+static int handle_message(struct attendance *a, const struct task_plan *plan)
+{
+	static struct message m;
+	struct failure failure;
+	int r = channel_recv(a->front->channel, &m);
+
+	if (r == -EINTR || r == -EAGAIN)
+		return 1;
+	if (r <= 0) {
+		a->outcome->lost = true;
+		return 0;
+	}
+	r = message_check(&m, front_from_keeper, n_front_from_keeper, 1,
+			  a->err);
+	if (r < 0) {
+		message_done(&m);
+		return r;
+	}
+	r = 1;
+	switch (m.type) {
+	case FRONT_NEED_MAPS:
+		r = front_maps(a->front, plan, a->err);
+		r = r < 0 ? r : 1;
+		break;
+	case FRONT_STREAMS:
+		take_streams(a, &m);
+		break;
+	case FRONT_STOPPED:
+		suspend(a);
+		break;
+	case FRONT_DONE:
+		memcpy(&a->outcome->done, m.data, sizeof(a->outcome->done));
+		a->outcome->done_known = true;
+		break;
+	case FRONT_ENDED:
+		memcpy(&a->outcome->ended, m.data, sizeof(a->outcome->ended));
+		a->outcome->ended_known = true;
+		break;
+	case FRONT_FAILED:
+		memcpy(&failure, m.data, sizeof(failure));
+		failure.text[sizeof(failure.text) - 1] = '\0';
+		r = error_set(a->err, failure.code, "%s", failure.text);
+		break;
+	}
+	message_done(&m);
+	return r;
+}
+
+static bool finished(const struct attendance *a, bool whole_task)
+{
+	const struct front_outcome *o = a->outcome;
+
+	if (a->out[0] >= 0 || a->out[1] >= 0)
+		return false;
+	return o->lost || o->ended_known || (!whole_task && o->done_known);
+}
+
+static int attend_loop(struct attendance *a, const struct task_plan *plan,
+		       bool whole_task)
+{
+	while (!finished(a, whole_task)) {
+		bool over = a->outcome->lost || a->outcome->ended_known;
+		struct pollfd p[5] = {
+			{.fd = over ? -1 : a->front->channel, .events = POLLIN},
+			{.fd = a->in >= 0 && !a->in_ready ? 0 : -1,
+			 .events = POLLIN},
+			{.fd = a->in,
+			 .events = a->in_ready ? POLLOUT : 0},
+			{.fd = a->out[0], .events = POLLIN},
+			{.fd = a->out[1], .events = POLLIN},
+		};
+		int r;
+
+		handle_flags(a);
+		if (poll(p, 5, -1) < 0) {
+			if (errno == EINTR)
+				continue;
+			return error_errno(a->err, "cannot wait");
+		}
+		if (p[3].revents)
+			pump_output(a, 0);
+		if (p[4].revents)
+			pump_output(a, 1);
+		if (p[1].revents)
+			a->in_ready = true;
+		if (p[2].revents & POLLERR && !(a->flags & EXEC_TTY))
+			close_input(a);
+		else if (p[2].revents & POLLOUT)
+			pump_input(a);
+		if (p[0].revents) {
+			r = handle_message(a, plan);
+			if (r < 0)
+				return r;
+		}
+	}
+	return 0;
+}
+
+int front_attend(struct front *f, const struct task_plan *plan,
+		 uint32_t flags, bool whole_task, struct front_outcome *ret,
+		 struct error *err)
+{
+	struct attendance a = {.front = f, .flags = flags, .in = -1,
+			       .out = {-1, -1}, .outcome = ret, .err = err};
+	int r;
+
+	*ret = (struct front_outcome){0};
+	install_handlers(&a, whole_task);
+	r = attend_loop(&a, plan, whole_task);
+	terminal_restore(&a);
+	remove_handlers();
+	close_fd(a.in);
+	close_fd(a.out[0]);
+	close_fd(a.out[1]);
+	return r;
+}

@@ -1,0 +1,282 @@
+#include "task/front.h"
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "confine/ids.h"
+#include "confine/start.h"
+#include "confine/sys.h"
+#include "task/exec_args.h"
+#include "task/front_private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/kcmp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+struct keeper_start {
+	const char *program;
+	int fds[KEEPER_FD_COUNT]; /* what goes to which number */
+	int error;
+};
+
+/* In the child, which shares our memory until it execs. */
+static int keeper_child(void *arg)
+{
+	static char *const argv[] = {(char *)(uintptr_t) "pinfold-keeper",
+				     NULL};
+	static char *const envp[] = {NULL};
+	struct keeper_start *s = arg;
+	sigset_t none;
+
+	for (int i = KEEPER_FD_CHANNEL; i < KEEPER_FD_COUNT; i++)
+		s->fds[i] = fcntl(s->fds[i], F_DUPFD, 64);
+	for (int i = KEEPER_FD_CHANNEL; i < KEEPER_FD_COUNT; i++) {
+		if (dup2(s->fds[i], i) < 0) {
+			s->error = errno;
+			_exit(125);
+		}
+	}
+	for (int i = 0; i < 3; i++) {
+		int null = open("/dev/null", O_RDWR);
+
+		if (null < 0 || dup2(null, i) < 0) {
+			s->error = errno;
+			_exit(125);
+		}
+	}
+	sys_close_range(KEEPER_FD_COUNT, ~0u, CLOSE_RANGE_CLOEXEC);
+	/* A terminal's signals are the front end's to forward. */
+	setsid();
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	execve(s->program, argv, envp);
+	s->error = errno;
+	_exit(125);
+}
+
+static int seal_plan(const struct task_plan *plan, struct error *err)
+{
+	AUTO_BUF struct buf b = BUF_INIT(PLAN_MAX);
+	int fd = plan_pack(plan, &b);
+
+	if (fd == 0)
+		fd = io_sealed_memfd("pinfold-plan", b.data, b.len);
+	if (fd < 0)
+		return error_set(err, fd, "cannot pack the task's plan: %s",
+				 strerror(-fd));
+	return fd;
+}
+
+int front_start(struct front *f, const struct task_plan *plan,
+		const char *policy, size_t policy_len, int task_fd, int lock_fd,
+		struct error *err)
+{
+	AUTO_FREE char *program = str_format("%s/pinfold-keeper",
+					     plan->programs);
+	AUTO_CLOSE int plan_fd = seal_plan(plan, err);
+	AUTO_CLOSE int policy_fd = -1;
+	AUTO_CLOSE int self = sys_pidfd_open(getpid());
+	AUTO_CLOSE int inner = -1;
+	struct keeper_start start = {.program = program};
+	int pair[2], r;
+
+	if (plan_fd < 0)
+		return plan_fd;
+	policy_fd = io_sealed_memfd("pinfold-policy", policy, policy_len);
+	if (!program || policy_fd < 0 || self < 0)
+		return error_set(err, -ENOMEM, "cannot prepare the keeper");
+	r = channel_pair(pair);
+	if (r < 0)
+		return error_set(err, r, "cannot make a channel: %s",
+				 strerror(-r));
+	f->channel = pair[0];
+	inner = pair[1];
+	start.fds[KEEPER_FD_CHANNEL] = inner;
+	start.fds[KEEPER_FD_PLAN] = plan_fd;
+	start.fds[KEEPER_FD_POLICY] = policy_fd;
+	start.fds[KEEPER_FD_TASK] = task_fd;
+	start.fds[KEEPER_FD_LOCK] = lock_fd;
+	start.fds[KEEPER_FD_PARENT] = self;
+	f->keeper = start_vfork(keeper_child, &start, 0, -1, &f->keeper_pidfd);
+	if (f->keeper < 0)
+		return error_errno(err, "cannot start %s", program);
+	if (start.error)
+		return error_set(err, -start.error, "cannot start %s: %s",
+				 program, strerror(start.error));
+	return 0;
+}
+
+int front_connect(struct front *f, const char *socket_path, struct error *err)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+
+	if (strlen(socket_path) >= sizeof(a.sun_path))
+		return error_set(err, -ENAMETOOLONG,
+				 "%s is too long for a socket", socket_path);
+	strcpy(a.sun_path, socket_path);
+	f->channel = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (f->channel < 0)
+		return error_errno(err, "cannot make a socket");
+	if (connect(f->channel, (struct sockaddr *)&a, sizeof(a)) < 0)
+		return error_errno(err, "cannot reach the task at %s",
+				   socket_path);
+	return 0;
+}
+
+/* newuidmap and newgidmap write maps of subordinate ids for users. */
+static int run_mapper(const char *program, pid_t pid, const struct id_map *m,
+		      struct error *err)
+{
+	char text[1 + 3 * SPEC_MAPS_MAX][16];
+	char *argv[3 + 3 * SPEC_MAPS_MAX] = {(char *)(uintptr_t)program};
+	size_t n = 0;
+	int status;
+	pid_t child;
+
+	snprintf(text[n++], sizeof(text[0]), "%d", (int)pid);
+	for (uint32_t i = 0; i < m->n; i++) {
+		const uint32_t v[3] = {m->extent[i].inner, m->extent[i].outer,
+				       m->extent[i].count};
+
+		for (int j = 0; j < 3; j++)
+			snprintf(text[n++], sizeof(text[0]), "%u", v[j]);
+	}
+	for (size_t i = 0; i < n; i++)
+		argv[i + 1] = text[i];
+	child = fork();
+	if (child == 0) {
+		execvp(program, argv);
+		_exit(127);
+	}
+	if (child < 0 || waitpid(child, &status, 0) < 0)
+		return error_errno(err, "cannot run %s", program);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
+		return error_set(err, -ENOENT,
+				 "identity 'range' needs %s: install the "
+				 "package uidmap",
+				 program);
+	if (status != 0)
+		return error_set(err, -EPERM,
+				 "%s refused the subordinate ids of identity "
+				 "'range'; see /etc/subuid and /etc/subgid",
+				 program);
+	return 0;
+}
+
+static int write_maps(const struct front *f, const struct task_plan *plan,
+		      struct error *err)
+{
+	const struct sandbox_spec *s = &plan->spec;
+	const struct id_extent all = {0, 0, UINT32_MAX};
+	int r;
+
+	if (s->root_caller)
+		return ids_write_maps(f->keeper, false, &all, 1, &all, 1, err);
+	r = run_mapper("newuidmap", f->keeper, &s->keeper_uids, err);
+	if (r == 0)
+		r = run_mapper("newgidmap", f->keeper, &s->keeper_gids, err);
+	return r;
+}
+
+int front_maps(struct front *f, const struct task_plan *plan, struct error *err)
+{
+	int r;
+
+	if (!plan || f->keeper <= 0)
+		return error_set(err, -EPROTO, "id maps were asked for late");
+	r = write_maps(f, plan, err);
+	if (r < 0)
+		return r;
+	r = channel_send(f->channel, FRONT_MAPS_DONE, NULL, 0, NULL, 0);
+	return r < 0 ? error_set(err, r, "the keeper is gone") : 0;
+}
+
+int front_wait_ready(struct front *f, const struct task_plan *plan,
+		     struct error *err)
+{
+	static struct message m;
+	struct failure failure;
+	int r;
+
+	for (;;) {
+		r = channel_recv(f->channel, &m);
+		if (r <= 0)
+			return error_set(err, -EPIPE,
+					 "the keeper ended unexpectedly");
+		r = message_check(&m, front_from_keeper, n_front_from_keeper,
+				  1, err);
+		message_done(&m);
+		if (r < 0)
+			return r;
+		switch (m.type) {
+		case FRONT_NEED_MAPS:
+			r = front_maps(f, plan, err);
+			if (r < 0)
+				return r;
+			break;
+		case FRONT_READY:
+			return 0;
+		case FRONT_FAILED:
+			memcpy(&failure, m.data, sizeof(failure));
+			failure.text[sizeof(failure.text) - 1] = '\0';
+			return error_set(err, failure.code, "%s", failure.text);
+		default:
+			return error_set(err, -EPROTO,
+					 "unexpected message %u", m.type);
+		}
+	}
+}
+
+int front_exec(struct front *f, const char *workdir, char *const argv[],
+	       char *const envp[], uint32_t flags, struct error *err)
+{
+	struct exec_head head = {.flags = flags};
+	struct winsize size;
+	AUTO_CLOSE int args = exec_args_pack(workdir, argv, envp, err);
+	int r;
+
+	if (args < 0)
+		return args;
+	if (flags & EXEC_TTY && ioctl(0, TIOCGWINSZ, &size) == 0) {
+		head.rows = size.ws_row;
+		head.cols = size.ws_col;
+	}
+	r = channel_send(f->channel, FRONT_EXEC, &head, sizeof(head), &args, 1);
+	if (r < 0)
+		return error_set(err, r, "cannot reach the keeper: %s",
+				 strerror(-r));
+	return 0;
+}
+
+void front_done(struct front *f)
+{
+	close_fd(f->channel);
+	f->channel = -1;
+	if (f->keeper > 0) {
+		waitpid(f->keeper, NULL, 0);
+		f->keeper = 0;
+	}
+	close_fd(f->keeper_pidfd);
+	f->keeper_pidfd = -1;
+}
+
+bool front_same_file(int a, int b)
+{
+	struct stat x, y;
+	long r;
+
+	if (fstat(a, &x) < 0 || fstat(b, &y) < 0 || x.st_dev != y.st_dev ||
+	    x.st_ino != y.st_ino)
+		return false;
+	r = syscall(SYS_kcmp, getpid(), getpid(), KCMP_FILE, a, b);
+	/* Where kcmp is not to be had, equal flags must do. */
+	if (r < 0)
+		return fcntl(a, F_GETFL) == fcntl(b, F_GETFL);
+	return r == 0;
+}

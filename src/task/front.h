@@ -1,0 +1,69 @@
+/*
+ * The front end's side of a task: starts the keeper, asks for execs, relays
+ * between the caller's terminal or files and the command's streams, forwards
+ * signals.
+ */
+#ifndef PINFOLD_TASK_FRONT_H
+#define PINFOLD_TASK_FRONT_H
+
+#include "base/error.h"
+#include "task/plan.h"
+#include "task/protocol.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct front {
+	int channel;
+	pid_t keeper;	  /* 0: not our child */
+	int keeper_pidfd; /* -1: not our child */
+};
+
+#define FRONT_INIT {.channel = -1, .keeper_pidfd = -1}
+
+/*
+ * Starts the keeper of a plan. policy is the snapshot's text. The descriptors
+ * stay the caller's. On failure nothing runs.
+ */
+int front_start(struct front *f, const struct task_plan *plan,
+		const char *policy, size_t policy_len, int task_fd, int lock_fd,
+		struct error *err);
+
+/* Connects to the socket of a task that stays. */
+int front_connect(struct front *f, const char *socket_path, struct error *err);
+
+/* Waits until the sandbox stands (FRONT_READY), writing id maps if asked. */
+int front_wait_ready(struct front *f, const struct task_plan *plan,
+		     struct error *err);
+
+/* Sends one exec; flags of enum exec_flag, except that the pty's size is the
+ * caller's terminal's. */
+int front_exec(struct front *f, const char *workdir, char *const argv[],
+	       char *const envp[], uint32_t flags, struct error *err);
+
+/* What attending an exec came to. */
+struct front_outcome {
+	bool done_known;
+	struct exec_done done; /* the exec's end */
+	bool ended_known;
+	struct task_ended ended; /* the task's end (run; or it ended meanwhile) */
+	bool lost; /* the keeper died: clean up after it */
+};
+
+/*
+ * Attends the exec that was asked for until it is done (whole_task: until the
+ * task ended). plan is needed where the keeper may ask for id maps, else NULL.
+ * An error is the task's failure, with its own text; 125.
+ */
+int front_attend(struct front *f, const struct task_plan *plan,
+		 uint32_t flags, bool whole_task, struct front_outcome *ret,
+		 struct error *err);
+
+/* Waits for the keeper, if it is our child, and closes everything. */
+void front_done(struct front *f);
+
+/* True if two descriptors are one open file. */
+bool front_same_file(int a, int b);
+
+#endif

@@ -1,0 +1,385 @@
+#include "task/init.h"
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/time.h"
+#include "confine/caps.h"
+#include "confine/landlock.h"
+#include "confine/mount.h"
+#include "confine/net.h"
+#include "confine/seccomp.h"
+#include "confine/start.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+/* What a command may do outside the paths that it may write. */
+static const struct path_grant base_grants[] = {
+	{"/", PATH_READ | PATH_EXEC},
+	{"/dev", PATH_READ | PATH_WRITE | PATH_IOCTL},
+	{"/proc", PATH_READ | PATH_WRITE},
+};
+
+_Noreturn static void fail(int channel, const struct error *err)
+{
+	struct failure f = {.code = err->code};
+
+	snprintf(f.text, sizeof(f.text), "%s", err->text);
+	channel_send(channel, INIT_FAILED, &f, sizeof(f), NULL, 0);
+	_exit(125);
+}
+
+static int set_rlimit(int which, uint64_t value)
+{
+	struct rlimit now, want;
+
+	if (value == UINT64_MAX)
+		return 0;
+	if (getrlimit((__typeof__(RLIMIT_NOFILE))which, &now) < 0)
+		return -errno;
+	want.rlim_cur = want.rlim_max =
+		value < now.rlim_max ? (rlim_t)value : now.rlim_max;
+	if (setrlimit((__typeof__(RLIMIT_NOFILE))which, &want) < 0)
+		return -errno;
+	return 0;
+}
+
+/* Limits of the whole sandbox: init's own are inherited by the commands. */
+static int set_limits(const struct init_config *c, struct error *err)
+{
+	int r = set_rlimit(RLIMIT_CORE, 0);
+
+	if (r == 0)
+		r = set_rlimit(RLIMIT_NPROC, c->processes);
+	if (r == 0)
+		r = set_rlimit(RLIMIT_FSIZE, c->file_size);
+	if (r < 0)
+		return error_set(err, r, "cannot set resource limits: %s",
+				 strerror(-r));
+	if (c->cpus > 0) {
+		cpu_set_t all, some;
+		uint32_t n = 0;
+
+		if (sched_getaffinity(0, sizeof(all), &all) < 0)
+			return error_errno(err, "cannot read the CPU set");
+		CPU_ZERO(&some);
+		for (size_t i = 0; i < CPU_SETSIZE && n < c->cpus; i++) {
+			if (!CPU_ISSET(i, &all))
+				continue;
+			CPU_SET(i, &some);
+			n++;
+		}
+		if (sched_setaffinity(0, sizeof(some), &some) < 0)
+			return error_errno(err, "cannot set the CPU set");
+	}
+	return 0;
+}
+
+/* File systems that belong to the sandbox's own namespaces. */
+static int mount_own(int root_fd, struct error *err)
+{
+	static const char *const pts[] = {"newinstance", "ptmxmode=0666",
+					  "mode=0620", NULL};
+	AUTO_CLOSE int proc = -1;
+	AUTO_CLOSE int devpts = -1;
+	int r;
+
+	proc = mount_new("proc", NULL,
+			 MOUNT_NOSUID | MOUNT_NODEV | MOUNT_NOEXEC, err);
+	if (proc < 0)
+		return error_prefix(err,
+				    "the sandbox cannot have its own /proc (is "
+				    "/proc masked, as in a container?)");
+	r = mount_place(proc, root_fd, "/proc", err);
+	if (r < 0)
+		return r;
+	/* newinstance is implied since Linux 4.7 and refused by none. */
+	devpts = mount_new("devpts", pts, MOUNT_NOSUID | MOUNT_NOEXEC, err);
+	if (devpts < 0)
+		return devpts;
+	return mount_place(devpts, root_fd, "/dev/pts", err);
+}
+
+/* Below this user namespace there shall be none. */
+static int forbid_user_namespaces(struct error *err)
+{
+	int r = io_write_file(AT_FDCWD, "/proc/sys/user/max_user_namespaces",
+			      "0", 1);
+
+	if (r < 0)
+		return error_set(err, r,
+				 "cannot forbid user namespaces inside: %s",
+				 strerror(-r));
+	return 0;
+}
+
+static int make_ruleset(const struct init_config *c, struct error *err)
+{
+	size_t n = ARRAY_SIZE(base_grants) + c->write_paths.n;
+	AUTO_FREE struct path_grant *grants = calloc(n, sizeof(*grants));
+
+	if (!grants)
+		return error_set(err, -ENOMEM, "out of memory");
+	memcpy(grants, base_grants, sizeof(base_grants));
+	for (size_t i = 0; i < c->write_paths.n; i++)
+		grants[ARRAY_SIZE(base_grants) + i] = (struct path_grant){
+			c->write_paths.items[i],
+			PATH_READ | PATH_WRITE | PATH_EXEC};
+	return landlock_ruleset(grants, n, 1, err);
+}
+
+static int enter(struct init *in, int root_fd, int *ret_listener,
+		 struct error *err)
+{
+	const struct init_config *c = &in->config;
+	int r = net_loopback_up(err);
+
+	if (r == 0)
+		r = mount_own(root_fd, err);
+	if (r == 0)
+		r = mount_enter_root(root_fd, err);
+	if (r == 0 && sethostname(c->hostname, strlen(c->hostname)) < 0)
+		r = error_errno(err, "cannot set the host name");
+	if (r == 0 && !c->nesting)
+		r = forbid_user_namespaces(err);
+	if (r == 0)
+		r = set_limits(c, err);
+	if (r < 0)
+		return r;
+	umask(022);
+	if (!c->nesting) {
+		in->ruleset = make_ruleset(c, err);
+		if (in->ruleset < 0)
+			return in->ruleset;
+	}
+	r = caps_seal();
+	if (r < 0)
+		return error_set(err, r, "cannot seal capabilities: %s",
+				 strerror(-r));
+	r = seccomp_load(c->nesting ? SECCOMP_INIT_NESTING : SECCOMP_INIT);
+	if (r < 0)
+		return error_set(err, r, "cannot load the system call filter: "
+				 "%s", strerror(-r));
+	*ret_listener = r;
+	return 0;
+}
+
+/* Receives mounts until INIT_ENTER, then enters the sandbox. */
+static void build(struct init *in, struct message *m)
+{
+	AUTO_CLOSE int root = -1;
+	AUTO_CLOSE int listener = -1;
+	AUTO_CLOSE int proc = -1;
+	struct error err = {0};
+	int r;
+
+	for (;;) {
+		r = channel_recv(in->channel, m);
+		if (r <= 0)
+			_exit(125);
+		r = message_check(m, init_from_keeper, n_init_from_keeper,
+				  INIT_BUILDING, &err);
+		if (r == 0 && m->type == INIT_ENTER)
+			break;
+		if (r == 0 && m->data[m->len - 1] != '\0')
+			r = error_set(&err, -EPROTO, "malformed mount");
+		if (r == 0 && root < 0) {
+			root = message_take_fd(m, 0);
+			r = mount_attach_root(root, &err);
+		} else if (r == 0) {
+			r = mount_place(m->fds[0], root, (char *)m->data, &err);
+		}
+		message_done(m);
+		if (r < 0)
+			fail(in->channel, &err);
+	}
+	r = init_config_unpack(m->data, m->len, &in->config);
+	if (r < 0)
+		error_set(&err, r, "the sandbox's configuration is malformed");
+	else
+		r = enter(in, root, &listener, &err);
+	message_done(m);
+	if (r < 0)
+		fail(in->channel, &err);
+	proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	r = channel_send(in->channel, INIT_ENTERED, NULL, 0,
+			 (const int[]){listener, proc}, 2);
+	if (r < 0)
+		_exit(125);
+}
+
+static struct init_exec *find_exec(struct init *in, uint32_t id)
+{
+	for (size_t i = 0; i < INIT_EXECS_MAX; i++) {
+		if (id != 0 && in->execs[i].id == id)
+			return &in->execs[i];
+	}
+	return NULL;
+}
+
+static void handle_exec(struct init *in, struct message *m)
+{
+	AUTO_CLOSE int fd = message_take_fd(m, 0);
+	struct exec_args args;
+	struct exec_head head;
+	struct error err = {0};
+
+	memcpy(&head, m->data, sizeof(head));
+	if (exec_args_map(fd, &args, &err) < 0) {
+		struct exec_done done = {.id = head.id,
+					 .status = -1,
+					 .exec_errno = -err.code,
+					 .stage = STAGE_STREAMS};
+
+		channel_send(in->channel, INIT_EXITED, &done, sizeof(done),
+			     NULL, 0);
+		return;
+	}
+	init_exec_start(in, &head, &args);
+	exec_args_done(&args);
+}
+
+static void handle_signal(struct init *in, const struct message *m)
+{
+	struct exec_signal s;
+	struct init_exec *e;
+
+	memcpy(&s, m->data, sizeof(s));
+	e = find_exec(in, s.id);
+	if (e && e->pid > 1)
+		kill(s.group ? -e->pid : e->pid, s.signal);
+}
+
+static void handle_message(struct init *in, struct message *m)
+{
+	struct error err = {0};
+	struct exec_head head;
+	struct init_exec *e;
+	int r = channel_recv(in->channel, m);
+
+	if (r <= 0)
+		_exit(125);
+	if (message_check(m, init_from_keeper, n_init_from_keeper,
+			  INIT_RUNNING, &err) < 0)
+		fail(in->channel, &err);
+	switch (m->type) {
+	case INIT_EXEC:
+		handle_exec(in, m);
+		break;
+	case INIT_SIGNAL:
+		handle_signal(in, m);
+		break;
+	case INIT_END_EXEC:
+		memcpy(&head, m->data, sizeof(head));
+		e = find_exec(in, head.id);
+		if (e)
+			init_exec_kill(in, e);
+		break;
+	}
+	message_done(m);
+}
+
+/* What a leader wrote last counts more than how it ended itself. */
+static void leader_gone(struct init *in, struct init_exec *e,
+			const struct exec_done *done)
+{
+	while (e->id == done->id && e->events >= 0)
+		init_exec_event(in, e);
+	if (e->id != done->id)
+		return;
+	init_exec_kill(in, e);
+	init_exec_ended(in, e, done);
+}
+
+static void reap(struct init *in)
+{
+	struct signalfd_siginfo info;
+	struct rusage ru;
+	int status;
+	pid_t pid;
+
+	if (read(in->signals, &info, sizeof(info)) < 0 && errno != EAGAIN)
+		_exit(125);
+	while ((pid = wait4(-1, &status, WNOHANG | __WALL, &ru)) > 0) {
+		for (size_t i = 0; i < INIT_EXECS_MAX; i++) {
+			struct init_exec *e = &in->execs[i];
+			struct exec_done done = {.id = e->id,
+						 .status = status,
+						 .cpu_us = time_rusage_us(&ru)};
+
+			if (e->id == 0)
+				continue;
+			if (e->leader == 0 && e->pid == pid) {
+				init_exec_ended(in, e, &done);
+			} else if (e->leader == pid) {
+				leader_gone(in, e, &done);
+			}
+		}
+	}
+}
+
+static void loop(struct init *in, struct message *m)
+{
+	for (;;) {
+		struct pollfd p[2 + INIT_EXECS_MAX] = {
+			{.fd = in->channel, .events = POLLIN},
+			{.fd = in->signals, .events = POLLIN},
+		};
+
+		for (size_t i = 0; i < INIT_EXECS_MAX; i++)
+			p[2 + i] = (struct pollfd){
+				.fd = in->execs[i].id ? in->execs[i].events
+						      : -1,
+				.events = POLLIN,
+			};
+		if (poll(p, ARRAY_SIZE(p), -1) < 0) {
+			if (errno == EINTR)
+				continue;
+			_exit(125);
+		}
+		for (size_t i = 0; i < INIT_EXECS_MAX; i++) {
+			if (p[2 + i].revents)
+				init_exec_event(in, &in->execs[i]);
+		}
+		if (p[1].revents)
+			reap(in);
+		if (p[0].revents)
+			handle_message(in, m);
+	}
+}
+
+_Noreturn void init_main(void)
+{
+	static struct init in = {.channel = INIT_FD_CHANNEL, .ruleset = -1};
+	static struct message m;
+	sigset_t set;
+
+	/* From here on the keeper's death is ours, and the sandbox's. */
+	start_die_with_parent(INIT_FD_KEEPER);
+	start_close_from(INIT_FD_COUNT);
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		_exit(125);
+	fcntl(INIT_FD_CHANNEL, F_SETFD, FD_CLOEXEC);
+	fcntl(INIT_FD_KEEPER, F_SETFD, FD_CLOEXEC);
+	build(&in, &m);
+	/* Only now: the keeper writes our id maps through /proc. */
+	prctl(PR_SET_DUMPABLE, 0);
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigprocmask(SIG_SETMASK, &set, NULL);
+	in.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (in.signals < 0)
+		_exit(125);
+	loop(&in, &m);
+	_exit(0);
+}

@@ -1,0 +1,72 @@
+/*
+ * Process 1 of a sandbox: places the mounts that the keeper made, enters the
+ * new root, then starts, signals and reaps the commands that the keeper asks
+ * for. It keeps its capabilities over the sandbox's own namespaces and gives
+ * none on.
+ */
+#ifndef PINFOLD_TASK_INIT_H
+#define PINFOLD_TASK_INIT_H
+
+#include "base/error.h"
+#include "base/str.h"
+#include "ipc/channel.h"
+#include "task/exec_args.h"
+#include "task/protocol.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum init_fd { INIT_FD_CHANNEL = 3, INIT_FD_KEEPER, INIT_FD_COUNT };
+
+#define INIT_EXECS_MAX 64
+
+/* What the keeper tells init once, with INIT_ENTER. */
+struct init_config {
+	char *hostname;
+	bool nesting;
+	uint32_t uid, gid;      /* of the command, inside */
+	uint64_t processes;     /* RLIMIT_NPROC, or UINT64_MAX */
+	uint64_t open_files;    /* RLIMIT_NOFILE, or UINT64_MAX */
+	uint64_t file_size;     /* RLIMIT_FSIZE, or UINT64_MAX */
+	uint32_t cpus;          /* CPUs to run on; 0: all */
+	struct strlist write_paths; /* what Landlock lets commands write */
+};
+
+int init_config_pack(const struct init_config *c, struct buf *b);
+int init_config_unpack(const void *data, size_t len, struct init_config *ret);
+void init_config_done(struct init_config *c);
+
+/* Never returns; exits 125 when it cannot go on. */
+_Noreturn void init_main(void);
+
+/* ---- between the files of init ---- */
+
+struct init_exec {
+	uint32_t id; /* 0: the slot is free */
+	uint32_t flags;
+	pid_t pid;    /* the command; 0 until it is known */
+	pid_t leader; /* its session leader under a pty; else 0 */
+	int events;   /* pipe from the leader, or -1 */
+};
+
+struct init {
+	struct init_config config;
+	int channel;
+	int ruleset; /* Landlock, or -1 with nesting */
+	int signals; /* signalfd of SIGCHLD */
+	struct init_exec execs[INIT_EXECS_MAX];
+};
+
+/* Starts a command (INIT_EXEC). The outcome goes to the keeper. */
+void init_exec_start(struct init *in, const struct exec_head *head,
+		     const struct exec_args *args);
+/* An event waits in the leader's pipe of e. */
+void init_exec_event(struct init *in, struct init_exec *e);
+/* Tells the keeper that e ended, and frees the slot. */
+void init_exec_ended(struct init *in, struct init_exec *e,
+		     const struct exec_done *done);
+/* Kills every process of e's session. */
+void init_exec_kill(struct init *in, struct init_exec *e);
+
+#endif

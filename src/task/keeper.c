@@ -1,0 +1,457 @@
+#include "task/keeper.h"
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/time.h"
+#include "confine/start.h"
+#include "confine/sys.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/utsname.h>
+
+enum poll_slot {
+	SLOT_FRONT,
+	SLOT_PARENT,
+	SLOT_LISTENER,
+	SLOT_INIT,
+	SLOT_INIT_DEAD,
+	SLOT_WATCH,
+	SLOT_SIGNALS,
+	SLOT_CLIENTS,
+	SLOT_EXECS = SLOT_CLIENTS + KEEPER_CLIENTS_MAX,
+	SLOT_COUNT = SLOT_EXECS + 4 * KEEPER_EXECS_MAX,
+};
+
+static void keeper_init(struct keeper *k)
+{
+	k->task_fd = KEEPER_FD_TASK;
+	k->front = KEEPER_FD_CHANNEL;
+	k->parent = KEEPER_FD_PARENT;
+	k->listener = k->init_channel = k->init_pidfd = k->notify = -1;
+	k->watch_channel = k->watch_pidfd = k->signals = k->proc_fd = -1;
+	k->null_fd = -1;
+	k->state = KEEPER_MAPS;
+	for (size_t i = 0; i < KEEPER_CLIENTS_MAX; i++)
+		k->clients[i] = -1;
+	for (size_t i = 0; i < KEEPER_EXECS_MAX; i++)
+		k->execs[i] = (struct keeper_exec){
+			.client = -1,
+			.log = -1,
+			.relay = {{-1, -1, false}, {-1, -1, false}},
+		};
+	record_init(&k->record);
+}
+
+static int read_plan(struct keeper *k, struct error *err)
+{
+	const char *data;
+	size_t len;
+	int r = io_map_sealed(KEEPER_FD_PLAN, PLAN_MAX, &data, &len);
+
+	if (r < 0)
+		return error_set(err, r, "cannot map the plan: %s",
+				 strerror(-r));
+	r = plan_unpack(data, len, &k->plan, err);
+	munmap((void *)(uintptr_t)data, len);
+	close(KEEPER_FD_PLAN);
+	return r;
+}
+
+static char *copy(const char *s)
+{
+	return s ? strdup(s) : NULL;
+}
+
+static int begin_record(struct keeper *k, struct error *err)
+{
+	const struct task_plan *p = &k->plan;
+	struct record *r = &k->record;
+	struct utsname u;
+	int bad = 0;
+
+	snprintf(r->id, sizeof(r->id), "%s", p->spec.id);
+	r->state = RECORD_RUNNING;
+	r->exit_status = -1;
+	for (size_t i = 0; i < p->argv.n && bad == 0; i++)
+		bad = strlist_add(&r->argv, p->argv.items[i]);
+	for (size_t i = 0; i < p->labels.n && bad == 0; i++)
+		bad = strlist_add(&r->labels, p->labels.items[i]);
+	r->source = copy(p->spec.source);
+	r->workdir = copy(p->workdir);
+	r->workspace = copy(p->spec.source ? policy_workspace_name(
+						     p->spec.workspace)
+					   : "none");
+	r->tier = copy(policy_tier_name(p->spec.tier));
+	r->identity = copy(policy_identity_name(p->spec.identity));
+	r->kernel = copy(uname(&u) == 0 ? u.release : "");
+	r->policy_name = copy(p->policy_name);
+	memcpy(r->policy_digest, p->policy_digest, sizeof(r->policy_digest));
+	r->uid = p->caller_uid;
+	r->started_us = p->started_us;
+	if (bad < 0 || !r->workdir || !r->workspace || !r->tier ||
+	    !r->identity || !r->kernel)
+		return error_set(err, -ENOMEM, "out of memory");
+	return record_begin(KEEPER_FD_LOCK, r, err);
+}
+
+/* The socket of a task that stays, at a path of the user's own. */
+static int make_listener(struct keeper *k, struct error *err)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+
+	if (!k->plan.socket_path)
+		return 0;
+	if (strlen(k->plan.socket_path) >= sizeof(a.sun_path))
+		return error_set(err, -ENAMETOOLONG, "%s is too long for a "
+				 "socket; set a shorter XDG_RUNTIME_DIR",
+				 k->plan.socket_path);
+	strcpy(a.sun_path, k->plan.socket_path);
+	k->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC |
+				      SOCK_NONBLOCK, 0);
+	if (k->listener < 0)
+		return error_errno(err, "cannot make a socket");
+	unlink(a.sun_path);
+	if (bind(k->listener, (struct sockaddr *)&a, sizeof(a)) < 0 ||
+	    chmod(a.sun_path, 0600) < 0 || listen(k->listener, 16) < 0)
+		return error_errno(err, "cannot listen at %s", a.sun_path);
+	return 0;
+}
+
+static int make_signals(struct keeper *k, struct error *err)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGQUIT);
+	sigaddset(&set, SIGPIPE);
+	sigaddset(&set, SIGTTOU);
+	sigaddset(&set, SIGTTIN);
+	sigaddset(&set, SIGTSTP);
+	sigprocmask(SIG_SETMASK, &set, NULL);
+	k->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (k->signals < 0)
+		return error_errno(err, "cannot watch signals");
+	return 0;
+}
+
+static void drop_client(struct keeper *k, size_t i)
+{
+	keeper_exec_client_gone(k, k->clients[i]);
+	close_fd(k->clients[i]);
+	k->clients[i] = -1;
+}
+
+static void accept_client(struct keeper *k)
+{
+	struct ucred who;
+	socklen_t len = sizeof(who);
+	int fd = accept4(k->listener, NULL, NULL, SOCK_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 &&
+	    (who.uid == geteuid() || who.uid == 0)) {
+		for (size_t i = 0; i < KEEPER_CLIENTS_MAX; i++) {
+			if (k->clients[i] < 0) {
+				k->clients[i] = fd;
+				return;
+			}
+		}
+	}
+	close(fd);
+}
+
+static void stop_request(struct keeper *k, const struct message *m)
+{
+	struct stop_request stop;
+
+	memcpy(&stop, m->data, sizeof(stop));
+	if (stop.grace_ms)
+		k->plan.grace_ms = stop.grace_ms;
+	k->stop_signal = (int)stop.signal;
+	keeper_stop(k, REASON_STOPPED, NULL, stop.kind == STOP_GRACEFUL);
+}
+
+/* A message from the front end or a client: false when it is gone. */
+static bool handle_front(struct keeper *k, int fd)
+{
+	struct message *m = &k->message;
+	struct exec_signal s;
+	struct error err = {0};
+	int r = channel_recv(fd, m);
+
+	if (r == -EAGAIN || r == -EINTR)
+		return true;
+	if (r <= 0 || message_check(m, keeper_from_front, n_keeper_from_front,
+				    k->state, &err) < 0) {
+		message_done(m);
+		return false;
+	}
+	switch (m->type) {
+	case FRONT_EXEC:
+		r = keeper_exec_request(k, fd, m);
+		break;
+	case FRONT_SIGNAL:
+		memcpy(&s, m->data, sizeof(s));
+		keeper_exec_signal(k, fd, &s);
+		break;
+	case FRONT_STOP:
+		stop_request(k, m);
+		break;
+	}
+	message_done(m);
+	return r >= 0;
+}
+
+static void handle_init(struct keeper *k)
+{
+	struct message *m = &k->message;
+	struct exec_done done;
+	struct exec_head head;
+	struct exec_signal s;
+	struct error err = {0};
+	int r = channel_recv(k->init_channel, m);
+
+	if (r <= 0 || message_check(m, keeper_from_init, n_keeper_from_init,
+				    k->state, &err) < 0) {
+		message_done(m);
+		keeper_stop(k, REASON_LOST, NULL, false);
+		return;
+	}
+	switch (m->type) {
+	case INIT_STREAMS:
+		keeper_exec_streams(k, m);
+		break;
+	case INIT_STARTED:
+		memcpy(&head, m->data, sizeof(head));
+		keeper_exec_started(k, &head);
+		break;
+	case INIT_STOPPED:
+		memcpy(&s, m->data, sizeof(s));
+		keeper_exec_stopped(k, &s);
+		break;
+	case INIT_EXITED:
+		memcpy(&done, m->data, sizeof(done));
+		keeper_exec_exited(k, &done);
+		/* The command of a run was the task. */
+		if (!k->plan.stay)
+			keeper_stop(k, REASON_EXIT, NULL, false);
+		break;
+	case INIT_FAILED:
+		keeper_stop(k, REASON_LOST, NULL, false);
+		break;
+	}
+	message_done(m);
+}
+
+/* Waits for INIT_ENTERED; init's own text is the error otherwise. */
+static int wait_entered(struct keeper *k, struct error *err)
+{
+	struct message *m = &k->message;
+	struct failure f;
+	int r = channel_recv(k->init_channel, m);
+
+	if (r <= 0)
+		return error_set(err, r < 0 ? r : -EPIPE,
+				 "pinfold-init ended before the sandbox stood");
+	r = message_check(m, keeper_from_init, n_keeper_from_init, k->state,
+			  err);
+	if (r == 0 && m->type == INIT_FAILED) {
+		memcpy(&f, m->data, sizeof(f));
+		f.text[sizeof(f.text) - 1] = '\0';
+		r = error_set(err, f.code ? f.code : -EIO, "%s", f.text);
+	} else if (r == 0) {
+		k->notify = message_take_fd(m, 0);
+		k->proc_fd = message_take_fd(m, 1);
+	}
+	message_done(m);
+	return r;
+}
+
+static void fill_slots(struct keeper *k, struct pollfd *p)
+{
+	const int fds[SLOT_CLIENTS] = {
+		[SLOT_FRONT] = k->front,
+		[SLOT_PARENT] = k->plan.stay ? -1 : k->parent,
+		[SLOT_LISTENER] = k->listener,
+		[SLOT_INIT] = k->init_channel,
+		[SLOT_INIT_DEAD] = k->init_pidfd,
+		[SLOT_WATCH] = k->watch_channel,
+		[SLOT_SIGNALS] = k->signals,
+	};
+
+	for (size_t i = 0; i < SLOT_EXECS; i++)
+		p[i] = (struct pollfd){
+			.fd = i < SLOT_CLIENTS ? fds[i]
+					       : k->clients[i - SLOT_CLIENTS],
+			.events = POLLIN,
+		};
+	keeper_exec_poll(k, p + SLOT_EXECS);
+}
+
+static void front_gone(struct keeper *k)
+{
+	if (k->front < 0)
+		return;
+	keeper_exec_client_gone(k, k->front);
+	close_fd(k->front);
+	k->front = -1;
+	if (!k->plan.stay)
+		keeper_stop(k, REASON_STOPPED, NULL, false);
+}
+
+static void handle_slots(struct keeper *k, const struct pollfd *p)
+{
+	struct signalfd_siginfo info;
+
+	/* init first: what it says about an exec belongs before its end. */
+	if (p[SLOT_INIT].revents)
+		handle_init(k);
+	else if (p[SLOT_INIT_DEAD].revents)
+		keeper_stop(k, REASON_LOST, NULL, false);
+	if (p[SLOT_WATCH].revents)
+		keeper_watch_message(k);
+	keeper_exec_handle(k, p + SLOT_EXECS);
+	if (p[SLOT_SIGNALS].revents &&
+	    read(k->signals, &info, sizeof(info)) == sizeof(info) &&
+	    (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT ||
+	     info.ssi_signo == SIGQUIT))
+		keeper_stop(k, REASON_STOPPED, NULL, true);
+	if (p[SLOT_FRONT].revents && !handle_front(k, k->front))
+		front_gone(k);
+	if (p[SLOT_PARENT].revents)
+		front_gone(k);
+	if (p[SLOT_LISTENER].revents)
+		accept_client(k);
+	for (size_t i = 0; i < KEEPER_CLIENTS_MAX; i++) {
+		if (p[SLOT_CLIENTS + i].revents &&
+		    !handle_front(k, k->clients[i]))
+			drop_client(k, i);
+	}
+}
+
+static int timeout_ms(const struct keeper *k, uint64_t now)
+{
+	uint64_t next = keeper_limits_next(k);
+
+	for (size_t i = 0; i < KEEPER_EXECS_MAX; i++) {
+		const struct keeper_exec *e = &k->execs[i];
+
+		if (e->id != 0 && e->over && e->drain_until_us < next)
+			next = e->drain_until_us;
+	}
+	if (k->kill_at_us && k->kill_at_us < next)
+		next = k->kill_at_us;
+	return next <= now ? 0 : (int)((next - now) / 1000u) + 1;
+}
+
+/* Everything that runs ended by itself while a stop waited for that? */
+static bool all_over(const struct keeper *k)
+{
+	for (size_t i = 0; i < KEEPER_EXECS_MAX; i++) {
+		if (k->execs[i].id != 0 && !k->execs[i].over)
+			return false;
+	}
+	return true;
+}
+
+static void loop(struct keeper *k)
+{
+	static struct pollfd p[SLOT_COUNT];
+
+	for (;;) {
+		uint64_t now = time_mono_us();
+		const char *hit;
+
+		if (k->ending && (now >= k->kill_at_us || all_over(k)))
+			return;
+		fill_slots(k, p);
+		if (poll(p, SLOT_COUNT, timeout_ms(k, now)) < 0) {
+			if (errno == EINTR)
+				continue;
+			keeper_stop(k, REASON_LOST, NULL, false);
+			return;
+		}
+		handle_slots(k, p);
+		now = time_mono_us();
+		hit = k->ending ? NULL : keeper_limits_tick(k, now);
+		if (hit)
+			keeper_stop(k, REASON_LIMIT, hit,
+				    strcmp(hit, "wall") == 0);
+		if (k->plan.stay)
+			keeper_exec_finish(k, now);
+	}
+}
+
+static int stand_up(struct keeper *k, struct error *err)
+{
+	struct ready_head ready = {0};
+	int r = keeper_build(k, err);
+
+	if (r == 0)
+		r = wait_entered(k, err);
+	if (r < 0)
+		return r;
+	k->state = KEEPER_RUNNING;
+	/* A run's exec may wait already: it goes to init before we spend time
+	 * on ourselves. */
+	if (k->early_exec.type == FRONT_EXEC)
+		r = keeper_exec_request(k, k->front, &k->early_exec);
+	else if (!k->plan.stay && !handle_front(k, k->front))
+		r = -EPIPE;
+	if (r < 0)
+		return error_set(err, r, "cannot start the command: %s",
+				 strerror(-r));
+	r = keeper_confine(k, err);
+	if (r < 0)
+		return r;
+	ready.init_pid = k->init_pid;
+	if (channel_send(k->front, FRONT_READY, &ready, sizeof(ready), NULL,
+			 0) < 0)
+		return error_set(err, -EPIPE, "the front end is gone");
+	return 0;
+}
+
+int keeper_main(void)
+{
+	static struct keeper k;
+	struct error err = {0};
+	int r;
+
+	keeper_init(&k);
+	start_close_from(KEEPER_FD_COUNT);
+	sys_close_range(KEEPER_FD_CHANNEL, ~0u, CLOSE_RANGE_CLOEXEC);
+	umask(022);
+	r = read_plan(&k, &err);
+	if (r == 0)
+		r = make_signals(&k, &err);
+	if (r == 0) {
+		k.null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+		if (k.null_fd < 0)
+			r = error_errno(&err, "cannot open /dev/null");
+	}
+	if (r == 0)
+		r = begin_record(&k, &err);
+	if (r == 0)
+		r = make_listener(&k, &err);
+	if (r == 0)
+		r = stand_up(&k, &err);
+	if (r < 0)
+		return keeper_fail(&k, &err);
+	loop(&k);
+	keeper_finish(&k);
+	return 0;
+}

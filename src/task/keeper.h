@@ -1,0 +1,148 @@
+/*
+ * The keeper: one per task. It builds the sandbox, is the parent of its first
+ * process and the sole maker of its mounts, holds limits and timers, relays
+ * output, and ends, cleans up and records the task whatever dies.
+ */
+#ifndef PINFOLD_TASK_KEEPER_H
+#define PINFOLD_TASK_KEEPER_H
+
+#include "audit/record.h"
+#include "base/error.h"
+#include "confine/cgroup.h"
+#include "task/plan.h"
+#include "task/protocol.h"
+#include "tier/container.h"
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#define KEEPER_EXECS_MAX 64
+#define KEEPER_CLIENTS_MAX 64
+/* How long an exec's output is drained after its command ended, when other
+ * processes still hold the pipe (stay only). */
+#define DRAIN_MS 100
+/* After SIGKILL everything must be gone in this time, or it is an alarm. */
+#define KILL_WAIT_MS 10000
+
+/* Runs the keeper with the descriptors of enum keeper_fd; the exit status. */
+int keeper_main(void);
+
+/* ---- between the files of the keeper ---- */
+
+/* One way of an exec's output: sandbox -> keeper -> client, and the log. */
+struct relay {
+	int from; /* pipe or pty master of the sandbox; -1: at its end */
+	int to;	  /* pipe to the client; -1: nobody listens */
+	bool full; /* "to" takes nothing more at the moment */
+};
+
+struct keeper_exec {
+	uint32_t id; /* 0: free */
+	uint32_t flags;
+	int client; /* channel of who asked; owned by the client's slot */
+	struct relay relay[2];
+	int log; /* out.N; -1: not open (yet, while log_left > 0) */
+	uint64_t log_left;
+	uint64_t output_bytes;
+	bool started;
+	bool over; /* the command ended: done is filled */
+	uint64_t drain_until_us;
+	struct exec_done done;
+};
+
+struct keeper_limits {
+	uint64_t started_us, last_activity_us; /* monotonic */
+	uint64_t next_tick_us;
+	uint64_t output_bytes;
+	uint64_t cpu_us; /* last sample of the whole sandbox */
+	uint64_t memory_peak, processes_peak;
+	uint64_t free_blocks, free_inodes; /* of the state's file system */
+	uint64_t disk_bytes, disk_inodes;  /* at the last walk */
+	uint64_t next_walk_us;
+	bool by_walking; /* processes and memory are summed from /proc */
+};
+
+struct keeper {
+	struct task_plan plan;
+	struct container box;
+	struct cgroup cgroup;
+	struct record record;
+	struct keeper_limits limits;
+	enum keeper_state state;
+	int task_fd;
+	int front; /* channel to the front end that started us, or -1 */
+	int parent; /* pidfd of that front end, or -1 */
+	int listener; /* socket of a task that stays, or -1 */
+	int clients[KEEPER_CLIENTS_MAX];
+	int init_channel, init_pidfd;
+	pid_t init_pid;
+	int notify; /* seccomp listener until watch has it */
+	int watch_channel, watch_pidfd;
+	pid_t watch_pid;
+	int signals;
+	int proc_fd; /* the sandbox's own /proc */
+	int scratch[3]; /* its tmpfs mounts, for what they hold */
+	size_t n_scratch;
+	int null_fd;
+	uint32_t last_exec;
+	struct keeper_exec execs[KEEPER_EXECS_MAX];
+	/* Why and how the task ends. */
+	bool ending;
+	enum record_reason reason;
+	char limit[24];
+	int stop_signal;     /* what comes before SIGKILL; 0: SIGTERM */
+	uint64_t kill_at_us; /* SIGKILL is due then; 0: no stop under way */
+	struct message message; /* the one being handled */
+	/* A run's exec that came before the id maps; type 0: none. */
+	struct message early_exec;
+};
+
+/* keeper_build.c: from plan to a running init. */
+int keeper_build(struct keeper *k, struct error *err);
+/* After INIT_ENTERED: watch, then our own confinement. */
+int keeper_confine(struct keeper *k, struct error *err);
+
+/* keeper_exec.c */
+int keeper_exec_request(struct keeper *k, int client, struct message *m);
+void keeper_exec_streams(struct keeper *k, struct message *m);
+void keeper_exec_started(struct keeper *k, const struct exec_head *head);
+void keeper_exec_stopped(struct keeper *k, const struct exec_signal *s);
+void keeper_exec_exited(struct keeper *k, const struct exec_done *done);
+void keeper_exec_signal(struct keeper *k, int client,
+			const struct exec_signal *s);
+void keeper_exec_client_gone(struct keeper *k, int client);
+/* Fills poll slots; handles them afterwards. Returns the number of slots. */
+size_t keeper_exec_poll(struct keeper *k, struct pollfd *p);
+void keeper_exec_handle(struct keeper *k, const struct pollfd *p);
+/* Finishes execs that are over and drained; true when none is left open. */
+bool keeper_exec_finish(struct keeper *k, uint64_t now_us);
+bool keeper_exec_any(const struct keeper *k);
+
+/* keeper_limits.c */
+void keeper_limits_init(struct keeper *k);
+/* Records what holds each limit; -EOPNOTSUPP when a hard one cannot be had. */
+int keeper_limits_choose(struct keeper *k, struct error *err);
+/* Due checks; names the limit that was hit, or NULL. */
+const char *keeper_limits_tick(struct keeper *k, uint64_t now_us);
+/* The last look, when all is dead; ru is what it used. */
+const char *keeper_limits_final(struct keeper *k, const struct rusage *ru);
+/* The next time anything is due, monotonic. */
+uint64_t keeper_limits_next(const struct keeper *k);
+
+/* keeper_end.c */
+/* Starts ending the task: SIGTERM and a grace, or at once. */
+void keeper_stop(struct keeper *k, enum record_reason reason, const char *limit,
+		 bool graceful);
+/* Kills all, waits, records, cleans up, tells the front ends. */
+void keeper_finish(struct keeper *k);
+/* Tells the front end that the task failed, before anything ran. */
+int keeper_fail(struct keeper *k, const struct error *err);
+
+/* keeper_watch.c */
+int keeper_watch_start(struct keeper *k, struct error *err);
+void keeper_watch_message(struct keeper *k);
+
+#endif

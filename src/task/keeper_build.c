@@ -1,0 +1,290 @@
+/*
+ * From the plan to a running init. The order matters: groups and id-mapped
+ * clones with the caller's own rights, then our user and mount namespace, then
+ * every mount, then init in namespaces of its own, then our own confinement.
+ */
+#include "task/keeper.h"
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "confine/caps.h"
+#include "confine/ids.h"
+#include "confine/landlock.h"
+#include "confine/seccomp.h"
+#include "confine/start.h"
+#include "confine/sys.h"
+#include "task/init.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/statfs.h>
+#include <sys/wait.h>
+
+#define INIT_NAMESPACES                                                        \
+	(CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET |           \
+	 CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP)
+
+static int blocked(int r, struct error *err)
+{
+	if (r == -EPERM || r == -EACCES || r == -ENOSPC || r == -EUSERS)
+		return error_prefix(err,
+				    "this machine does not let us make a user "
+				    "namespace; `pinfold doctor` names the "
+				    "cause and the command that fixes it");
+	return r;
+}
+
+/* The front end writes maps that need more rights than ours. */
+static int maps_by_front(struct keeper *k, struct error *err)
+{
+	struct message *m = &k->message;
+	int r = channel_send(k->front, FRONT_NEED_MAPS, NULL, 0, NULL, 0);
+
+	for (;;) {
+		if (r == 0)
+			r = channel_recv(k->front, m);
+		if (r <= 0)
+			return error_set(err, r < 0 ? r : -EPIPE,
+					 "the front end is gone");
+		r = message_check(m, keeper_from_front, n_keeper_from_front,
+				  KEEPER_MAPS, err);
+		if (r < 0 || m->type == FRONT_MAPS_DONE)
+			break;
+		if (m->type == FRONT_EXEC && k->early_exec.type == 0) {
+			k->early_exec = *m;
+			continue;
+		}
+		r = error_set(err, -ECANCELED, "stopped while starting");
+		break;
+	}
+	message_done(m);
+	return r;
+}
+
+static int enter_own_namespaces(struct keeper *k, struct error *err)
+{
+	const struct sandbox_spec *s = &k->plan.spec;
+	int r;
+
+	/* The working directory is carried into the new mount namespace; a
+	 * descriptor would go on meaning the old one. */
+	if (fchdir(k->task_fd) < 0)
+		return error_errno(err, "cannot enter the task's directory");
+	if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0)
+		return blocked(error_errno(err, "cannot create the keeper's "
+						"user namespace"),
+			       err);
+	if (s->root_caller || s->identity == IDENTITY_RANGE)
+		r = maps_by_front(k, err);
+	else
+		r = ids_write_maps(0, true, s->keeper_uids.extent,
+				   s->keeper_uids.n, s->keeper_gids.extent,
+				   s->keeper_gids.n, err);
+	if (r < 0)
+		return blocked(r, err);
+	close_fd(k->task_fd);
+	k->task_fd = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (k->task_fd < 0)
+		return error_errno(err, "cannot open the task's directory");
+	k->box.task_fd = k->task_fd;
+	return 0;
+}
+
+struct init_start {
+	int program, channel, keeper, error;
+};
+
+/* In the child, which shares our memory until it execs. */
+static int init_child(void *arg)
+{
+	static char *const argv[] = {(char *)(uintptr_t) "pinfold-init", NULL};
+	static char *const envp[] = {NULL};
+	struct init_start *s = arg;
+	int r = caps_keep_over_exec();
+
+	if (r < 0) {
+		s->error = -r;
+		_exit(125);
+	}
+	/* Moved out of the way first: the targets may be among the sources. */
+	s->channel = fcntl(s->channel, F_DUPFD, 64);
+	s->keeper = fcntl(s->keeper, F_DUPFD, 64);
+	s->program = fcntl(s->program, F_DUPFD_CLOEXEC, 64);
+	if (dup2(s->channel, INIT_FD_CHANNEL) < 0 ||
+	    dup2(s->keeper, INIT_FD_KEEPER) < 0) {
+		s->error = errno;
+		_exit(125);
+	}
+	sys_close_range(INIT_FD_COUNT, ~0u, CLOSE_RANGE_CLOEXEC);
+	syscall(SYS_execveat, s->program, "", argv, envp, AT_EMPTY_PATH);
+	s->error = errno;
+	_exit(125);
+}
+
+static int open_program(const struct keeper *k, const char *name,
+			struct error *err)
+{
+	AUTO_FREE char *path = str_format("%s/%s", k->plan.programs, name);
+	int fd = path ? open(path, O_PATH | O_CLOEXEC) : -1;
+
+	if (fd < 0)
+		return error_errno(err, "cannot open %s/%s",
+				   k->plan.programs, name);
+	return fd;
+}
+
+static int start_init(struct keeper *k, struct error *err)
+{
+	const struct sandbox_spec *s = &k->plan.spec;
+	AUTO_CLOSE int program = open_program(k, "pinfold-init", err);
+	AUTO_CLOSE int self = sys_pidfd_open(getpid());
+	AUTO_CLOSE int inner = -1;
+	struct init_start start = {.program = program, .keeper = self};
+	int pair[2];
+	int r;
+
+	if (program < 0)
+		return program;
+	if (self < 0)
+		return error_errno(err, "cannot open our own pidfd");
+	r = channel_pair(pair);
+	if (r < 0)
+		return error_set(err, r, "cannot make a channel");
+	k->init_channel = pair[0];
+	inner = start.channel = pair[1];
+	k->init_pid = start_vfork(init_child, &start, INIT_NAMESPACES, -1,
+				  &k->init_pidfd);
+	if (k->init_pid < 0)
+		return blocked(error_errno(err, "cannot create the sandbox's "
+						"namespaces"),
+			       err);
+	if (start.error)
+		return error_set(err, -start.error,
+				 "cannot start pinfold-init: %s",
+				 strerror(start.error));
+	/* init waits for its first message meanwhile. */
+	r = ids_write_maps(k->init_pid, !s->root_caller &&
+			   s->identity == IDENTITY_SINGLE,
+			   s->uids.extent, s->uids.n, s->gids.extent,
+			   s->gids.n, err);
+	if (r == 0)
+		r = cgroup_attach(&k->cgroup, k->init_pid, err);
+	return r;
+}
+
+static int send_config(struct keeper *k, struct error *err)
+{
+	const struct policy_limits *l = &k->plan.spec.limits;
+	AUTO_BUF struct buf b = BUF_INIT(CHANNEL_DATA_MAX);
+	struct init_config c = {
+		.hostname = k->plan.spec.id,
+		.nesting = k->plan.spec.nesting,
+		.uid = k->plan.spec.inner_uid,
+		.gid = k->plan.spec.inner_gid,
+		.processes = l->processes,
+		.open_files = l->open_files,
+		.file_size = l->disk,
+		.write_paths = k->box.write_paths,
+	};
+	int r;
+
+	/* Where a group holds the limit, this one must not come first. */
+	if (l->processes != LIMIT_NONE &&
+	    cgroup_mechanism(&k->cgroup, CGROUP_PIDS))
+		c.processes += 64;
+	if (l->cpus_milli != LIMIT_NONE &&
+	    !cgroup_mechanism(&k->cgroup, CGROUP_CPU))
+		c.cpus = (uint32_t)((l->cpus_milli + 999) / 1000);
+	r = init_config_pack(&c, &b);
+	if (r == 0)
+		r = channel_send(k->init_channel, INIT_ENTER, b.data, b.len,
+				 NULL, 0);
+	if (r < 0)
+		return error_set(err, r, "cannot configure the sandbox: %s",
+				 strerror(-r));
+	return 0;
+}
+
+static int send_mounts(struct keeper *k, struct error *err)
+{
+	for (size_t i = 0; i < k->box.n_mounts; i++) {
+		struct placement *p = &k->box.mounts[i];
+		int r = channel_send(k->init_channel, INIT_MOUNT, p->path,
+				     strlen(p->path) + 1, &p->fd, 1);
+
+		/* init may have failed at an earlier one: its text counts. */
+		if (r == -EPIPE)
+			return 0;
+		if (r < 0)
+			return error_set(err, r, "cannot hand over the mount "
+					 "of %s: %s", p->path, strerror(-r));
+		if (p->skeleton && i > 0 && k->n_scratch < 3) {
+			k->scratch[k->n_scratch++] = steal_fd(&p->fd);
+			continue;
+		}
+		close_fd(p->fd);
+		p->fd = -1;
+	}
+	return send_config(k, err);
+}
+
+int keeper_build(struct keeper *k, struct error *err)
+{
+	const struct policy_limits *l = &k->plan.spec.limits;
+	const struct cgroup_limits groups = {.memory = l->memory,
+					     .processes = l->processes,
+					     .cpus_milli = l->cpus_milli};
+	int r;
+
+	r = cgroup_make(&k->cgroup, k->plan.spec.id, &groups, err);
+	if (r == 0)
+		r = keeper_limits_choose(k, err);
+	if (r == 0)
+		r = container_prepare(&k->box, &k->plan.spec, k->task_fd, err);
+	if (r == 0)
+		r = enter_own_namespaces(k, err);
+	if (r < 0)
+		return r;
+	k->state = KEEPER_BUILDING;
+	r = container_build(&k->box, &k->plan.spec, err);
+	if (r == 0)
+		r = start_init(k, err);
+	if (r == 0)
+		r = send_mounts(k, err);
+	keeper_limits_init(k);
+	return r;
+}
+
+int keeper_confine(struct keeper *k, struct error *err)
+{
+	const struct path_grant grants[] = {
+		{".", PATH_READ | PATH_WRITE},
+		{"/proc", PATH_READ},
+		{"/sys/fs/cgroup", PATH_READ | PATH_WRITE},
+	};
+	size_t n = ARRAY_SIZE(grants);
+	AUTO_CLOSE int ruleset = -1;
+	int r = keeper_watch_start(k, err);
+
+	if (r < 0)
+		return r;
+	if (access("/sys/fs/cgroup", F_OK) < 0)
+		n--;
+	ruleset = landlock_ruleset(grants, n, 1, err);
+	if (ruleset < 0)
+		return ruleset;
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return error_errno(err, "cannot set no_new_privs");
+	r = landlock_enter(ruleset);
+	if (r == 0)
+		r = seccomp_load(SECCOMP_KEEPER);
+	if (r < 0)
+		return error_set(err, r, "the keeper cannot confine itself: %s",
+				 strerror(-r));
+	return 0;
+}

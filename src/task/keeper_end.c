@@ -1,0 +1,282 @@
+/*
+ * The end of a task: everything in the sandbox is killed and confirmed gone,
+ * what was printed is passed on, the record is written, layers without changes
+ * and the groups are removed, and only then the front end is told.
+ */
+#include "task/keeper.h"
+
+#include "base/cleanup.h"
+#include "base/time.h"
+#include "confine/sys.h"
+#include "task/state.h"
+#include "workspace/layer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+void keeper_stop(struct keeper *k, enum record_reason reason, const char *limit,
+		 bool graceful)
+{
+	uint64_t now = time_mono_us();
+	struct exec_signal term = {
+		.signal = k->stop_signal ? k->stop_signal : SIGTERM,
+	};
+
+	if (!k->ending) {
+		k->ending = true;
+		k->reason = reason;
+		if (limit)
+			snprintf(k->limit, sizeof(k->limit), "%s", limit);
+	}
+	if (!graceful) {
+		k->kill_at_us = now;
+		return;
+	}
+	if (k->kill_at_us)
+		return;
+	k->kill_at_us = now + k->plan.grace_ms * 1000u;
+	for (size_t i = 0; i < KEEPER_EXECS_MAX; i++) {
+		term.id = k->execs[i].id;
+		if (term.id != 0 && !k->execs[i].over)
+			channel_send(k->init_channel, INIT_SIGNAL, &term,
+				     sizeof(term), NULL, 0);
+	}
+}
+
+/* Kills init and with it all of its pid namespace. 0, or -ETIMEDOUT. */
+static int kill_all(struct keeper *k, struct rusage *ru)
+{
+	struct pollfd p = {.fd = k->init_pidfd, .events = POLLIN};
+	uint64_t until = time_mono_us() + KILL_WAIT_MS * 1000u;
+
+	cgroup_kill(&k->cgroup);
+	sys_pidfd_send_signal(k->init_pidfd, SIGKILL);
+	for (;;) {
+		uint64_t now = time_mono_us();
+		int r;
+
+		if (now >= until)
+			return -ETIMEDOUT;
+		r = poll(&p, 1, (int)((until - now) / 1000u) + 1);
+		if (r > 0)
+			break;
+		if (r < 0 && errno != EINTR)
+			return -errno;
+	}
+	wait4(k->init_pid, NULL, 0, ru);
+	return 0;
+}
+
+static void end_watch(struct keeper *k)
+{
+	if (k->watch_pidfd < 0)
+		return;
+	/* Records that it sent are read first: they are in the socket. */
+	while (k->watch_channel >= 0) {
+		struct pollfd p = {.fd = k->watch_channel, .events = POLLIN};
+
+		if (poll(&p, 1, 0) != 1 || !(p.revents & POLLIN))
+			break;
+		keeper_watch_message(k);
+	}
+	sys_pidfd_send_signal(k->watch_pidfd, SIGKILL);
+	waitpid(k->watch_pid, NULL, 0);
+	close_fd(k->watch_pidfd);
+	k->watch_pidfd = -1;
+}
+
+static void fill_usage(struct keeper *k, const struct rusage *ru)
+{
+	struct record_usage *u = &k->record.usage;
+	struct keeper_limits *l = &k->limits;
+	uint64_t peak = cgroup_memory_peak(&k->cgroup);
+	uint64_t biggest = (uint64_t)ru->ru_maxrss * 1024u;
+
+	if (peak == 0)
+		peak = l->memory_peak > biggest ? l->memory_peak : biggest;
+	u->memory_peak = peak;
+	u->cpu_us = time_rusage_us(ru);
+	u->wall_us = time_mono_us() - l->started_us;
+	u->processes_peak = l->processes_peak;
+	u->output_bytes = l->output_bytes;
+}
+
+/* The exit status by DESIGN's rules: limits and time-outs first. */
+static int exit_status(const struct keeper *k, const struct exec_done *done)
+{
+	if (k->reason == REASON_LIMIT)
+		return strcmp(k->limit, "wall") == 0 ? 124 : 137;
+	if (!done)
+		return k->reason == REASON_STOPPED ? 128 + SIGTERM : 0;
+	if (done->status < 0)
+		return done->stage == STAGE_EXEC && done->exec_errno == ENOENT
+			       ? 127
+			       : 126;
+	if (WIFSIGNALED(done->status))
+		return 128 + WTERMSIG(done->status);
+	return WEXITSTATUS(done->status);
+}
+
+static void fill_record(struct keeper *k, const struct exec_done *done)
+{
+	struct record *r = &k->record;
+
+	r->state = RECORD_ENDED;
+	r->reason = k->reason;
+	r->ended_us = time_wall_us();
+	r->exit_status = exit_status(k, done);
+	if (done && done->status >= 0 && WIFSIGNALED(done->status)) {
+		r->signal = WTERMSIG(done->status);
+		if (r->reason == REASON_EXIT)
+			r->reason = REASON_SIGNAL;
+	}
+	if (k->limit[0] && !r->limit)
+		r->limit = strdup(k->limit);
+	r->changes.known = !state_task_has_changes(k->task_fd);
+}
+
+/* Removes what no change needs. Errors leave files for the next sweep. */
+static void clean_layers(struct keeper *k)
+{
+	struct error err;
+
+	layer_remove(k->task_fd, "work", &err);
+	if (k->record.changes.known) {
+		layer_remove(k->task_fd, "upper", &err);
+		for (size_t i = 0; i < k->plan.spec.write.n; i++) {
+			char name[40];
+
+			snprintf(name, sizeof(name), "write.%zu", i);
+			layer_remove(k->task_fd, name, &err);
+		}
+	}
+}
+
+static void tell_ended(struct keeper *k, bool lost_record)
+{
+	const struct record *r = &k->record;
+	struct task_ended ended = {
+		.reason = r->reason,
+		.changes_known = r->changes.known,
+		.refusals = r->n_refusals + r->refusals_dropped,
+		.memory_peak = r->usage.memory_peak,
+		.processes_peak = r->usage.processes_peak,
+		.cpu_us = r->usage.cpu_us,
+		.wall_us = r->usage.wall_us,
+		.lost_record = lost_record,
+	};
+
+	snprintf(ended.limit, sizeof(ended.limit), "%s", k->limit);
+	if (k->front >= 0)
+		channel_send(k->front, FRONT_ENDED, &ended, sizeof(ended),
+			     NULL, 0);
+	for (size_t i = 0; i < KEEPER_CLIENTS_MAX; i++) {
+		if (k->clients[i] >= 0)
+			channel_send(k->clients[i], FRONT_ENDED, &ended,
+				     sizeof(ended), NULL, 0);
+	}
+}
+
+/* Passes on what is still in the pipes while somebody reads it. */
+static void drain(struct keeper *k)
+{
+	while (!keeper_exec_finish(k, time_mono_us())) {
+		struct pollfd p[4 * KEEPER_EXECS_MAX + 1];
+		size_t n = keeper_exec_poll(k, p);
+
+		/* Nobody waits for a front end that is gone. */
+		p[n] = (struct pollfd){.fd = k->parent, .events = POLLIN};
+		if (poll(p, (nfds_t)n + 1, 1000) < 0 && errno != EINTR)
+			return;
+		if (p[n].revents && k->front >= 0) {
+			keeper_exec_client_gone(k, k->front);
+			close_fd(k->front);
+			k->front = -1;
+			return;
+		}
+		keeper_exec_handle(k, p);
+	}
+}
+
+void keeper_finish(struct keeper *k)
+{
+	const struct exec_done killed = {.status = SIGKILL};
+	struct exec_done first = {0};
+	struct rusage ru = {0};
+	struct error err = {0};
+	bool have = false;
+	int r;
+
+	k->state = KEEPER_ENDING;
+	r = kill_all(k, &ru);
+	if (r < 0)
+		error_set(&err, r, "processes of the sandbox do not end");
+	/* The last word on limits: the kill may have been the kernel's. */
+	if (k->reason != REASON_LIMIT) {
+		const char *hit = keeper_limits_final(k, &ru);
+
+		if (hit) {
+			k->reason = REASON_LIMIT;
+			snprintf(k->limit, sizeof(k->limit), "%s", hit);
+		}
+	}
+	for (size_t i = 0; i < KEEPER_EXECS_MAX; i++) {
+		struct keeper_exec *e = &k->execs[i];
+
+		if (e->id == 0)
+			continue;
+		if (!e->over) {
+			e->over = true;
+			e->done = killed;
+			e->done.id = e->id;
+		}
+		if (!have || e->id < first.id)
+			first = e->done;
+		have = true;
+	}
+	drain(k);
+	end_watch(k);
+	fill_usage(k, &ru);
+	fill_record(k, have && !k->plan.stay ? &first : NULL);
+	if (err.code && !k->record.error)
+		k->record.error = strdup(err.text);
+	r = record_write(k->task_fd, &k->record, &err);
+	clean_layers(k);
+	cgroup_remove(&k->cgroup);
+	if (k->plan.socket_path)
+		unlink(k->plan.socket_path);
+	tell_ended(k, r < 0);
+}
+
+int keeper_fail(struct keeper *k, const struct error *err)
+{
+	struct failure f = {.code = err->code};
+	struct error ignored;
+
+	if (k->init_pidfd >= 0) {
+		sys_pidfd_send_signal(k->init_pidfd, SIGKILL);
+		waitpid(k->init_pid, NULL, 0);
+	}
+	end_watch(k);
+	cgroup_remove(&k->cgroup);
+	k->record.state = RECORD_ENDED;
+	k->record.reason = REASON_REFUSED;
+	k->record.exit_status = 125;
+	k->record.ended_us = time_wall_us();
+	free(k->record.error);
+	k->record.error = strdup(err->text);
+	k->record.changes.known = true;
+	record_write(k->task_fd, &k->record, &ignored);
+	clean_layers(k);
+	if (k->plan.socket_path)
+		unlink(k->plan.socket_path);
+	snprintf(f.text, sizeof(f.text), "%s", err->text);
+	channel_send(k->front, FRONT_FAILED, &f, sizeof(f), NULL, 0);
+	return 125;
+}

@@ -1,0 +1,417 @@
+/*
+ * Theory of operation: what a command prints comes out of the sandbox through
+ * a pipe that only we read. tee(2) gives it to the client's pipe without
+ * copying, then the same bytes are consumed from the first pipe: into the log
+ * while there is room in it, into /dev/null afterwards. So nobody outside can
+ * block us, output is counted where nobody else can touch the counter, and a
+ * client that reads slowly slows its own command down alone. A pty's master
+ * cannot be teed and is copied.
+ */
+#include "task/keeper.h"
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/time.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* At most this much of one stream in one turn, so that all get theirs. */
+#define TURN_BYTES 65536
+/* A pipe that poll calls writable takes this much without blocking. */
+#define PIPE_ATOMIC 4096
+
+static struct keeper_exec *find(struct keeper *k, uint32_t id)
+{
+	for (size_t i = 0; id != 0 && i < KEEPER_EXECS_MAX; i++) {
+		if (k->execs[i].id == id)
+			return &k->execs[i];
+	}
+	return NULL;
+}
+
+bool keeper_exec_any(const struct keeper *k)
+{
+	for (size_t i = 0; i < KEEPER_EXECS_MAX; i++) {
+		if (k->execs[i].id != 0)
+			return true;
+	}
+	return false;
+}
+
+static void exec_init(struct keeper_exec *e, uint32_t id, uint32_t flags,
+		      int client)
+{
+	*e = (struct keeper_exec){.id = id, .flags = flags, .client = client,
+				  .log = -1};
+	for (int i = 0; i < 2; i++)
+		e->relay[i] = (struct relay){.from = -1, .to = -1};
+}
+
+/* Tells a client that its exec never started. */
+static void refuse(int client, int error)
+{
+	struct exec_done done = {.status = -1,
+				 .exec_errno = error,
+				 .stage = STAGE_STREAMS};
+
+	channel_send(client, FRONT_DONE, &done, sizeof(done), NULL, 0);
+}
+
+int keeper_exec_request(struct keeper *k, int client, struct message *m)
+{
+	AUTO_CLOSE int args = message_take_fd(m, 0);
+	struct keeper_exec *e = NULL;
+	struct exec_head head;
+
+	for (size_t i = 0; !e && i < KEEPER_EXECS_MAX; i++) {
+		if (k->execs[i].id == 0)
+			e = &k->execs[i];
+	}
+	if (!e || k->ending) {
+		refuse(client, e ? ESHUTDOWN : EAGAIN);
+		return 0;
+	}
+	memcpy(&head, m->data, sizeof(head));
+	head.id = ++k->last_exec;
+	exec_init(e, head.id, head.flags, client);
+	e->log_left = k->plan.log_max;
+	k->limits.last_activity_us = time_mono_us();
+	return channel_send(k->init_channel, INIT_EXEC, &head, sizeof(head),
+			    &args, 1);
+}
+
+/* A pipe to the client for what comes out of from. */
+static int make_relay(struct relay *r, int from)
+{
+	int p[2];
+
+	r->from = from;
+	if (pipe2(p, O_CLOEXEC) < 0)
+		return -errno;
+	r->to = p[1];
+	return p[0];
+}
+
+void keeper_exec_streams(struct keeper *k, struct message *m)
+{
+	struct exec_streams streams;
+	struct keeper_exec *e;
+	int fds[3] = {-1, -1, -1};
+	bool mine[3] = {false};
+	size_t n = 0, i = 0;
+	int r = 0;
+
+	memcpy(&streams, m->data, sizeof(streams));
+	e = find(k, streams.id);
+	if (!e)
+		return;
+	if (e->flags & EXEC_TTY) {
+		fds[n++] = m->fds[0];
+		mine[n] = true;
+		fds[n++] = r = make_relay(&e->relay[0], message_take_fd(m, 0));
+	} else {
+		if (!(e->flags & EXEC_NO_STDIN))
+			fds[n++] = m->fds[i++];
+		for (int k2 = 0; r >= 0 && k2 < 2 && i < m->n_fds; k2++) {
+			mine[n] = true;
+			fds[n++] = r = make_relay(&e->relay[k2],
+						  message_take_fd(m, i++));
+		}
+	}
+	streams.flags = e->flags;
+	if (r >= 0 && e->client >= 0)
+		channel_send(e->client, FRONT_STREAMS, &streams,
+			     sizeof(streams), fds, n);
+	for (i = 0; i < n; i++) {
+		if (mine[i])
+			close_fd(fds[i]);
+	}
+}
+
+void keeper_exec_started(struct keeper *k, const struct exec_head *head)
+{
+	struct keeper_exec *e = find(k, head->id);
+
+	if (!e)
+		return;
+	e->started = true;
+	if (e->client >= 0)
+		channel_send(e->client, FRONT_STARTED, head, sizeof(*head),
+			     NULL, 0);
+}
+
+void keeper_exec_stopped(struct keeper *k, const struct exec_signal *s)
+{
+	struct keeper_exec *e = find(k, s->id);
+
+	if (e && e->client >= 0)
+		channel_send(e->client, FRONT_STOPPED, s, sizeof(*s), NULL, 0);
+}
+
+void keeper_exec_exited(struct keeper *k, const struct exec_done *done)
+{
+	struct keeper_exec *e = find(k, done->id);
+
+	if (!e || e->over)
+		return;
+	e->over = true;
+	e->done = *done;
+	e->drain_until_us = time_mono_us() + DRAIN_MS * 1000u;
+	k->limits.last_activity_us = time_mono_us();
+}
+
+void keeper_exec_signal(struct keeper *k, int client,
+			const struct exec_signal *s)
+{
+	/* A client speaks for its own execs; id 0 means all of them. */
+	for (size_t i = 0; i < KEEPER_EXECS_MAX; i++) {
+		struct keeper_exec *e = &k->execs[i];
+		struct exec_signal to = {.id = e->id, .signal = s->signal,
+					 .group = s->group};
+
+		if (e->id == 0 || e->client != client || e->over ||
+		    (s->id != 0 && s->id != e->id))
+			continue;
+		channel_send(k->init_channel, INIT_SIGNAL, &to, sizeof(to),
+			     NULL, 0);
+	}
+}
+
+void keeper_exec_client_gone(struct keeper *k, int client)
+{
+	for (size_t i = 0; i < KEEPER_EXECS_MAX; i++) {
+		struct keeper_exec *e = &k->execs[i];
+		struct exec_head head = {.id = e->id};
+
+		if (e->id == 0 || e->client != client)
+			continue;
+		e->client = -1;
+		if (!e->over)
+			channel_send(k->init_channel, INIT_END_EXEC, &head,
+				     sizeof(head), NULL, 0);
+	}
+}
+
+static void relay_close(struct relay *r)
+{
+	close_fd(r->from);
+	close_fd(r->to);
+	*r = (struct relay){.from = -1, .to = -1};
+}
+
+/* The log appears with the first byte. It is never needed for the command. */
+static bool log_ready(struct keeper *k, struct keeper_exec *e)
+{
+	char name[24];
+
+	if (e->log_left == 0)
+		return false;
+	if (e->log >= 0)
+		return true;
+	snprintf(name, sizeof(name), "out.%u", e->id);
+	e->log = openat(k->task_fd, name,
+			O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
+			0600);
+	if (e->log < 0)
+		e->log_left = 0;
+	return e->log >= 0;
+}
+
+static void log_end(struct keeper_exec *e)
+{
+	close_fd(e->log);
+	e->log = -1;
+	e->log_left = 0;
+}
+
+/* Consumes n bytes that the client's pipe already has. */
+static int consume(struct keeper *k, struct keeper_exec *e, int from, size_t n)
+{
+	while (n > 0) {
+		bool log = log_ready(k, e);
+		size_t want = log && e->log_left < n ? (size_t)e->log_left : n;
+		ssize_t done = splice(from, NULL, log ? e->log : k->null_fd,
+				      NULL, want, 0);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done <= 0) {
+			/* A full disk ends the log, not the command. */
+			if (!log)
+				return done < 0 ? -errno : -EIO;
+			log_end(e);
+			continue;
+		}
+		if (log)
+			e->log_left -= (size_t)done;
+		n -= (size_t)done;
+	}
+	return 0;
+}
+
+static ssize_t relay_pipe(struct keeper *k, struct keeper_exec *e,
+			  struct relay *r)
+{
+	ssize_t n;
+
+	if (r->to < 0)
+		return splice(r->from, NULL, k->null_fd, NULL, TURN_BYTES,
+			      SPLICE_F_NONBLOCK);
+	n = tee(r->from, r->to, TURN_BYTES, SPLICE_F_NONBLOCK);
+	if (n > 0 && consume(k, e, r->from, (size_t)n) < 0)
+		return 0;
+	return n;
+}
+
+static bool can_write(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLOUT};
+
+	return poll(&p, 1, 0) == 1;
+}
+
+static ssize_t relay_copy(struct keeper *k, struct keeper_exec *e,
+			  struct relay *r)
+{
+	char data[PIPE_ATOMIC];
+	size_t keep;
+	ssize_t n;
+
+	if (r->to >= 0 && !can_write(r->to)) {
+		errno = EAGAIN;
+		return -1;
+	}
+	n = read(r->from, data, sizeof(data));
+	/* A pty whose last process is gone reads as EIO. */
+	if (n < 0 && errno == EIO)
+		return 0;
+	if (n <= 0)
+		return n;
+	keep = (size_t)n;
+	if (r->to >= 0 && io_write_all(r->to, data, (size_t)n) < 0) {
+		close_fd(r->to);
+		r->to = -1;
+	}
+	if (log_ready(k, e)) {
+		if (keep > e->log_left)
+			keep = (size_t)e->log_left;
+		e->log_left -= keep;
+		if (io_write_all(e->log, data, keep) < 0)
+			log_end(e);
+	}
+	return n;
+}
+
+static void relay_turn(struct keeper *k, struct keeper_exec *e, struct relay *r)
+{
+	ssize_t n = e->flags & EXEC_TTY ? relay_copy(k, e, r)
+					: relay_pipe(k, e, r);
+
+	if (n > 0) {
+		e->output_bytes += (uint64_t)n;
+		k->limits.output_bytes += (uint64_t)n;
+		k->limits.last_activity_us = time_mono_us();
+	} else if (n == 0) {
+		relay_close(r);
+	} else if (errno == EPIPE) {
+		close_fd(r->to);
+		r->to = -1;
+	} else if (errno == EAGAIN) {
+		/* Data waits and cannot move: the client's pipe is full. */
+		r->full = true;
+	} else if (errno != EINTR) {
+		relay_close(r);
+	}
+}
+
+size_t keeper_exec_poll(struct keeper *k, struct pollfd *p)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < KEEPER_EXECS_MAX; i++) {
+		struct keeper_exec *e = &k->execs[i];
+
+		for (int j = 0; j < 2; j++, n += 2) {
+			struct relay *r = &e->relay[j];
+			bool on = e->id != 0 && r->from >= 0;
+
+			p[n] = (struct pollfd){
+				.fd = on && !r->full ? r->from : -1,
+				.events = POLLIN,
+			};
+			/* Without events: only whether the reader is gone. */
+			p[n + 1] = (struct pollfd){
+				.fd = on ? r->to : -1,
+				.events = r->full ? POLLOUT : 0,
+			};
+		}
+	}
+	return n;
+}
+
+void keeper_exec_handle(struct keeper *k, const struct pollfd *p)
+{
+	for (size_t i = 0; i < KEEPER_EXECS_MAX; i++) {
+		struct keeper_exec *e = &k->execs[i];
+
+		for (int j = 0; j < 2; j++, p += 2) {
+			struct relay *r = &e->relay[j];
+
+			if (e->id == 0 || r->from < 0)
+				continue;
+			if (p[1].fd >= 0 && p[1].revents & POLLERR) {
+				/* As a reader that closed its pipe: the
+				 * command gets SIGPIPE when it goes on. */
+				relay_close(r);
+				continue;
+			}
+			if (p[1].revents & POLLOUT)
+				r->full = false;
+			if (p[0].revents)
+				relay_turn(k, e, r);
+		}
+	}
+}
+
+/* Is nothing left to pass on, or is waiting for it over? */
+static bool drained(const struct keeper *k, const struct keeper_exec *e,
+		    uint64_t now_us)
+{
+	if (e->relay[0].from < 0 && e->relay[1].from < 0)
+		return true;
+	/* While the whole task ends, what was printed still goes out. */
+	if (!k->plan.stay || k->ending)
+		return false;
+	return now_us >= e->drain_until_us;
+}
+
+bool keeper_exec_finish(struct keeper *k, uint64_t now_us)
+{
+	bool all = true;
+
+	for (size_t i = 0; i < KEEPER_EXECS_MAX; i++) {
+		struct keeper_exec *e = &k->execs[i];
+
+		if (e->id == 0)
+			continue;
+		if (!e->over || !drained(k, e, now_us)) {
+			all = false;
+			continue;
+		}
+		relay_close(&e->relay[0]);
+		relay_close(&e->relay[1]);
+		log_end(e);
+		e->done.output_bytes = e->output_bytes;
+		snprintf(e->done.limit, sizeof(e->done.limit), "%s", k->limit);
+		if (e->client >= 0)
+			channel_send(e->client, FRONT_DONE, &e->done,
+				     sizeof(e->done), NULL, 0);
+		exec_init(e, 0, 0, -1);
+	}
+	return all;
+}

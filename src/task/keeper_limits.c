@@ -1,0 +1,375 @@
+/*
+ * Theory of operation: what the kernel can hold it holds (control groups, a
+ * resource limit, the size of a tmpfs); the keeper looks every TICK_US whether
+ * such a limit was hit, and stops the task then. Where the kernel offers
+ * nothing hard, the same tick measures: memory, processes and CPU time from the
+ * sandbox's own /proc, disk and files first by the file system's free space,
+ * which costs one call, and by walking the upper layer only when that says
+ * that the limit may be near.
+ */
+#include "task/keeper.h"
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/num.h"
+#include "base/time.h"
+#include "workspace/changes.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#define TICK_US 50000u
+#define FAST_TICK_US 10000u
+/* A walk or a scan of /proc takes at most a tenth of the time. */
+#define REST_FACTOR 10u
+#define WALK_EVERY_US 5000000u
+/* Counted processes may be this few below the limit when a fork fails. */
+#define PROCESSES_SLACK 2u
+
+static void enforced(struct keeper *k, const char *what, const char *mechanism,
+		     bool hard)
+{
+	record_add_enforced(&k->record, what, mechanism, hard);
+}
+
+/* One limit: by its group where there is one, else by what is said here. */
+static int choose(struct keeper *k, uint64_t value, const char *what,
+		  enum cgroup_controller controller, const char *otherwise,
+		  bool otherwise_hard, struct error *err)
+{
+	const char *group = controller < CGROUP_COUNT
+				    ? cgroup_mechanism(&k->cgroup, controller)
+				    : NULL;
+
+	if (value == LIMIT_NONE)
+		return 0;
+	enforced(k, what, group ? group : otherwise, group || otherwise_hard);
+	if (k->plan.spec.limits.enforce == ENFORCE_HARD && !group &&
+	    !otherwise_hard)
+		return error_set(err, -EOPNOTSUPP,
+				 "limits.enforce: hard, but this machine has "
+				 "nothing hard for %s (%s is what there is); "
+				 "see `pinfold doctor`",
+				 what, otherwise);
+	return 0;
+}
+
+int keeper_limits_choose(struct keeper *k, struct error *err)
+{
+	const struct policy_limits *l = &k->plan.spec.limits;
+	int r;
+
+	r = choose(k, l->memory, "memory", CGROUP_MEMORY,
+		   "watchdog over /proc", false, err);
+	if (r == 0)
+		r = choose(k, l->processes, "processes", CGROUP_PIDS,
+			   "RLIMIT_NPROC of the user namespace", true, err);
+	if (r == 0)
+		r = choose(k, l->cpus_milli, "cpus", CGROUP_CPU,
+			   "CPU affinity", l->cpus_milli % 1000 == 0, err);
+	if (r == 0)
+		r = choose(k, l->disk, "disk", CGROUP_COUNT,
+			   "watchdog over the layer, RLIMIT_FSIZE for one file",
+			   false, err);
+	if (r == 0)
+		r = choose(k, l->inodes, "inodes", CGROUP_COUNT,
+			   "watchdog over the layer", false, err);
+	if (r == 0)
+		r = choose(k, l->open_files, "open_files", CGROUP_COUNT,
+			   "RLIMIT_NOFILE", true, err);
+	if (r == 0)
+		r = choose(k, l->output, "output", CGROUP_COUNT, "relay", true,
+			   err);
+	if (r == 0)
+		r = choose(k, l->cpu_time_ms, "cpu_time", CGROUP_COUNT,
+			   "watchdog over /proc", true, err);
+	if (r == 0)
+		r = choose(k, l->wall_ms, "wall", CGROUP_COUNT, "timer", true,
+			   err);
+	if (r == 0)
+		r = choose(k, l->idle_ms, "idle", CGROUP_COUNT, "timer", true,
+			   err);
+	return r;
+}
+
+void keeper_limits_init(struct keeper *k)
+{
+	struct keeper_limits *l = &k->limits;
+	const struct policy_limits *want = &k->plan.spec.limits;
+	struct statvfs fs;
+	uint64_t now = time_mono_us();
+
+	l->started_us = l->last_activity_us = now;
+	l->next_tick_us = now + TICK_US;
+	l->next_walk_us = now;
+	l->by_walking = (want->memory != LIMIT_NONE &&
+			 !cgroup_mechanism(&k->cgroup, CGROUP_MEMORY)) ||
+			(want->processes != LIMIT_NONE &&
+			 !cgroup_mechanism(&k->cgroup, CGROUP_PIDS)) ||
+			want->cpu_time_ms != LIMIT_NONE;
+	if (fstatvfs(k->task_fd, &fs) == 0) {
+		l->free_blocks = fs.f_bfree * fs.f_frsize;
+		l->free_inodes = fs.f_ffree;
+	}
+}
+
+/* ---- disk and files ---- */
+
+static void scratch_usage(const struct keeper *k, uint64_t *bytes,
+			  uint64_t *inodes)
+{
+	*bytes = *inodes = 0;
+	for (size_t i = 0; i < k->n_scratch; i++) {
+		struct statvfs fs;
+
+		if (fstatvfs(k->scratch[i], &fs) < 0)
+			continue;
+		*bytes += (fs.f_blocks - fs.f_bfree) * fs.f_frsize;
+		/* The top of the mount is not the task's. */
+		if (fs.f_files > fs.f_ffree)
+			*inodes += fs.f_files - fs.f_ffree - 1;
+	}
+}
+
+static uint64_t used(uint64_t before, uint64_t now)
+{
+	return before > now ? before - now : 0;
+}
+
+static void walk(struct keeper *k, uint64_t bytes_left, uint64_t inodes_left,
+		 const struct statvfs *fs)
+{
+	struct keeper_limits *l = &k->limits;
+	uint64_t start = time_mono_us(), took;
+	uint64_t bytes = 0, inodes = 0, all_bytes = 0, all_inodes = 0;
+	char name[40];
+
+	if (changes_usage(k->task_fd, "upper", bytes_left, inodes_left, &bytes,
+			  &inodes) == 0) {
+		all_bytes = bytes;
+		/* The top is not the task's own. */
+		all_inodes = inodes > 0 ? inodes - 1 : 0;
+	}
+	for (size_t i = 0; i < k->plan.spec.write.n; i++) {
+		snprintf(name, sizeof(name), "write.%zu/upper", i);
+		if (changes_usage(k->task_fd, name, bytes_left, inodes_left,
+				  &bytes, &inodes) == 0) {
+			all_bytes += bytes;
+			all_inodes += inodes > 0 ? inodes - 1 : 0;
+		}
+	}
+	l->disk_bytes = all_bytes;
+	l->disk_inodes = all_inodes;
+	l->free_blocks = fs->f_bfree * fs->f_frsize;
+	l->free_inodes = fs->f_ffree;
+	took = time_mono_us() - start;
+	l->next_walk_us = start + took * REST_FACTOR;
+}
+
+static const char *disk_hit(struct keeper *k, uint64_t now_us)
+{
+	const struct policy_limits *want = &k->plan.spec.limits;
+	struct keeper_limits *l = &k->limits;
+	uint64_t bytes, inodes, more_bytes, more_inodes;
+	struct statvfs fs;
+	bool near;
+
+	if (want->disk == LIMIT_NONE && want->inodes == LIMIT_NONE)
+		return NULL;
+	scratch_usage(k, &bytes, &inodes);
+	if (fstatvfs(k->task_fd, &fs) < 0)
+		return NULL;
+	more_bytes = used(l->free_blocks, fs.f_bfree * fs.f_frsize);
+	more_inodes = used(l->free_inodes, fs.f_ffree);
+	near = bytes + l->disk_bytes + more_bytes >= want->disk ||
+	       inodes + l->disk_inodes + more_inodes >= want->inodes ||
+	       now_us >= l->next_walk_us + WALK_EVERY_US;
+	/* A file system that does not count files (btrfs) is walked. */
+	if (fs.f_files == 0)
+		near = true;
+	if (near && now_us >= l->next_walk_us)
+		walk(k, want->disk, want->inodes, &fs);
+	if (bytes + l->disk_bytes >= want->disk)
+		return "disk";
+	if (inodes + l->disk_inodes >= want->inodes)
+		return "inodes";
+	return NULL;
+}
+
+/* ---- processes, memory and CPU time from /proc ---- */
+
+struct sample {
+	uint64_t processes, memory, shared, cpu_ticks;
+};
+
+static uint64_t status_kib(const char *status, const char *key)
+{
+	const char *at = strstr(status, key);
+	uintmax_t kib = 0;
+
+	if (at)
+		sscanf(at + strlen(key), "%ju", &kib);
+	return kib;
+}
+
+static void sample_one(int proc_fd, const char *pid, struct sample *s)
+{
+	AUTO_BUF struct buf b = BUF_INIT(8192);
+	uintmax_t v[4] = {0}, threads = 0;
+	char path[32];
+	const char *at;
+	uint64_t shared;
+
+	snprintf(path, sizeof(path), "%.16s/stat", pid);
+	if (io_read_file(proc_fd, path, &b) < 0)
+		return;
+	at = strrchr(buf_str(&b), ')');
+	/* utime, stime, cutime, cstime and num_threads of proc_pid_stat(5). */
+	if (!at || sscanf(at, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u "
+			      "%ju %ju %ju %ju %*d %*d %ju",
+			  &v[0], &v[1], &v[2], &v[3], &threads) != 5)
+		return;
+	s->processes += threads;
+	for (int i = 0; i < 4; i++)
+		s->cpu_ticks += v[i];
+	buf_reset(&b);
+	snprintf(path, sizeof(path), "%.16s/status", pid);
+	if (io_read_file(proc_fd, path, &b) < 0)
+		return;
+	s->memory += status_kib(buf_str(&b), "RssAnon:") * 1024;
+	/* Shared memory is counted where most of it is seen at once. */
+	shared = status_kib(buf_str(&b), "RssShmem:") * 1024;
+	if (shared > s->shared)
+		s->shared = shared;
+}
+
+static int sample_all(const struct keeper *k, struct sample *s)
+{
+	AUTO_DIR DIR *dir = NULL;
+	struct dirent *entry;
+	uint64_t inodes;
+	uint64_t scratch;
+	int fd = openat(k->proc_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	dir = fd >= 0 ? fdopendir(fd) : NULL;
+	if (!dir) {
+		close_fd(fd);
+		return -errno;
+	}
+	while ((entry = readdir(dir))) {
+		uint64_t pid;
+
+		if (num_parse_u64(entry->d_name, &pid) == 0)
+			sample_one(k->proc_fd, entry->d_name, s);
+	}
+	scratch_usage(k, &scratch, &inodes);
+	/* Maps of files in our tmpfs are in both sums. */
+	s->memory += s->shared > scratch ? s->shared : scratch;
+	return 0;
+}
+
+static const char *sample_hit(struct keeper *k)
+{
+	const struct policy_limits *want = &k->plan.spec.limits;
+	struct keeper_limits *l = &k->limits;
+	uint64_t start = time_mono_us();
+	struct sample s = {0};
+
+	if (k->proc_fd < 0 || sample_all(k, &s) < 0)
+		return NULL;
+	l->next_tick_us =
+		start + TICK_US + (time_mono_us() - start) * REST_FACTOR;
+	l->cpu_us = s.cpu_ticks * (1000000u / (uint64_t)sysconf(_SC_CLK_TCK));
+	if (s.memory > l->memory_peak)
+		l->memory_peak = s.memory;
+	if (s.processes > l->processes_peak)
+		l->processes_peak = s.processes;
+	/* Memory that grows fast is looked at more often. */
+	if (s.memory > want->memory / 2)
+		l->next_tick_us -= TICK_US - FAST_TICK_US;
+	if (want->cpu_time_ms != LIMIT_NONE &&
+	    l->cpu_us >= want->cpu_time_ms * 1000u)
+		return "cpu_time";
+	if (!cgroup_mechanism(&k->cgroup, CGROUP_MEMORY) &&
+	    s.memory >= want->memory)
+		return "memory";
+	if (!cgroup_mechanism(&k->cgroup, CGROUP_PIDS) &&
+	    s.processes + PROCESSES_SLACK >= want->processes)
+		return "processes";
+	return NULL;
+}
+
+/* ---- all together ---- */
+
+static const char *timer_hit(const struct keeper *k, uint64_t now_us)
+{
+	const struct policy_limits *want = &k->plan.spec.limits;
+	const struct keeper_limits *l = &k->limits;
+
+	if (want->output != LIMIT_NONE && l->output_bytes > want->output)
+		return "output";
+	if (want->wall_ms != LIMIT_NONE &&
+	    now_us >= l->started_us + want->wall_ms * 1000u)
+		return "wall";
+	if (want->idle_ms != LIMIT_NONE &&
+	    now_us >= l->last_activity_us + want->idle_ms * 1000u)
+		return "idle";
+	return NULL;
+}
+
+const char *keeper_limits_final(struct keeper *k, const struct rusage *ru)
+{
+	const struct policy_limits *want = &k->plan.spec.limits;
+	const char *hit = cgroup_limit_hit(&k->cgroup);
+
+	/* What came and went between two ticks. */
+	if (!hit && !cgroup_mechanism(&k->cgroup, CGROUP_MEMORY) &&
+	    (uint64_t)ru->ru_maxrss * 1024u >= want->memory)
+		hit = "memory";
+	if (!hit && want->cpu_time_ms != LIMIT_NONE &&
+	    time_rusage_us(ru) >= want->cpu_time_ms * 1000u)
+		hit = "cpu_time";
+	k->limits.next_walk_us = 0;
+	return hit ? hit : disk_hit(k, 1);
+}
+
+const char *keeper_limits_tick(struct keeper *k, uint64_t now_us)
+{
+	struct keeper_limits *l = &k->limits;
+	const char *hit = timer_hit(k, now_us);
+
+	if (hit || now_us < l->next_tick_us)
+		return hit;
+	l->next_tick_us = now_us + TICK_US;
+	hit = cgroup_limit_hit(&k->cgroup);
+	if (!hit)
+		hit = disk_hit(k, now_us);
+	if (!hit && l->by_walking)
+		hit = sample_hit(k);
+	return hit;
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+uint64_t keeper_limits_next(const struct keeper *k)
+{
+	const struct policy_limits *want = &k->plan.spec.limits;
+	const struct keeper_limits *l = &k->limits;
+	uint64_t next = l->next_tick_us;
+
+	if (want->wall_ms != LIMIT_NONE)
+		next = earlier(next, l->started_us + want->wall_ms * 1000u);
+	if (want->idle_ms != LIMIT_NONE)
+		next = earlier(next,
+			       l->last_activity_us + want->idle_ms * 1000u);
+	return next;
+}

@@ -1,0 +1,149 @@
+/*
+ * pinfold-watch reads what notified calls point to, because reading the memory
+ * of the sandbox's processes is nothing that the keeper should do. Its death
+ * ends the task.
+ */
+#include "task/keeper.h"
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/time.h"
+#include "confine/start.h"
+#include "confine/sys.h"
+#include "task/watch.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+struct watch_start {
+	const char *path;
+	int notify, channel, keeper, error;
+};
+
+static int watch_child(void *arg)
+{
+	static char *const argv[] = {(char *)(uintptr_t) "pinfold-watch", NULL};
+	static char *const envp[] = {NULL};
+	struct watch_start *s = arg;
+
+	s->notify = fcntl(s->notify, F_DUPFD, 64);
+	s->channel = fcntl(s->channel, F_DUPFD, 64);
+	s->keeper = fcntl(s->keeper, F_DUPFD, 64);
+	if (dup2(s->notify, WATCH_FD_NOTIFY) < 0 ||
+	    dup2(s->channel, WATCH_FD_CHANNEL) < 0 ||
+	    dup2(s->keeper, WATCH_FD_KEEPER) < 0) {
+		s->error = errno;
+		_exit(125);
+	}
+	sys_close_range(WATCH_FD_COUNT, ~0u, CLOSE_RANGE_CLOEXEC);
+	execve(s->path, argv, envp);
+	s->error = errno;
+	_exit(125);
+}
+
+int keeper_watch_start(struct keeper *k, struct error *err)
+{
+	AUTO_FREE char *path =
+		str_format("%s/pinfold-watch", k->plan.programs);
+	AUTO_CLOSE int self = sys_pidfd_open(getpid());
+	struct watch_start start = {.path = path, .notify = k->notify,
+				    .keeper = self};
+	int pair[2], r;
+
+	if (!path || self < 0)
+		return error_set(err, -ENOMEM, "cannot start pinfold-watch");
+	r = channel_pair(pair);
+	if (r < 0)
+		return error_set(err, r, "cannot make a channel");
+	k->watch_channel = pair[0];
+	start.channel = pair[1];
+	k->watch_pid = start_vfork(watch_child, &start, 0, -1, &k->watch_pidfd);
+	r = k->watch_pid < 0 ? -errno : -start.error;
+	close_fd(pair[1]);
+	close_fd(k->notify);
+	k->notify = -1;
+	if (r < 0)
+		return error_set(err, r, "cannot start %s: %s", path,
+				 strerror(-r));
+	return 0;
+}
+
+/* The process's name, as it gave it to itself. */
+static char *read_comm(int pid)
+{
+	AUTO_BUF struct buf b = BUF_INIT(64);
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	if (io_read_file(AT_FDCWD, path, &b) < 0 || b.len == 0)
+		return strdup("");
+	if (b.data[b.len - 1] == '\n')
+		b.data[b.len - 1] = '\0';
+	return strdup(buf_str(&b));
+}
+
+static bool is_loopback(const struct watch_record *w)
+{
+	static const uint8_t loopback6[16] = {[15] = 1};
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+
+	if (w->family == AF_INET)
+		return w->address[0] == 127;
+	return !memcmp(w->address, loopback6, 16) ||
+	       (!memcmp(w->address, mapped, 12) && w->address[12] == 127);
+}
+
+static char *object_of(const struct watch_record *w)
+{
+	char text[INET6_ADDRSTRLEN] = "?";
+
+	if (w->family == AF_INET) {
+		inet_ntop(AF_INET, w->address, text, sizeof(text));
+		return str_format("%s:%u", text, w->port);
+	}
+	inet_ntop(AF_INET6, w->address, text, sizeof(text));
+	return str_format("[%s]:%u", text, w->port);
+}
+
+void keeper_watch_message(struct keeper *k)
+{
+	struct message *m = &k->message;
+	struct record_refusal refusal = {.claimed = true, .count = 1};
+	struct watch_record w;
+	struct error err = {0};
+	int r = channel_recv(k->watch_channel, m);
+
+	if (r == -EAGAIN)
+		return;
+	if (r <= 0 || message_check(m, keeper_from_watch,
+				    n_keeper_from_watch, KEEPER_RUNNING,
+				    &err) < 0) {
+		message_done(m);
+		if (!k->ending)
+			keeper_stop(k, REASON_LOST, NULL, false);
+		close_fd(k->watch_channel);
+		k->watch_channel = -1;
+		return;
+	}
+	memcpy(&w, m->data, sizeof(w));
+	message_done(m);
+	/* Inside, the loopback is the sandbox's own. */
+	if ((w.family != AF_INET && w.family != AF_INET6) || is_loopback(&w))
+		return;
+	refusal.action = (char *)(uintptr_t)(w.call == SYS_connect ? "connect"
+								   : "sendto");
+	refusal.rule = (char *)(uintptr_t) "network: default deny";
+	refusal.error = ENETUNREACH;
+	refusal.object = object_of(&w);
+	refusal.comm = read_comm(w.pid);
+	refusal.at_us = time_wall_us();
+	if (refusal.object && refusal.comm)
+		record_add_refusal(&k->record, &refusal);
+	free(refusal.object);
+	free(refusal.comm);
+}

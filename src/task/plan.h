@@ -1,0 +1,49 @@
+/*
+ * A task's plan: what the command line decided, in one sealed memory file that
+ * the keeper reads once.
+ */
+#ifndef PINFOLD_TASK_PLAN_H
+#define PINFOLD_TASK_PLAN_H
+
+#include "base/error.h"
+#include "base/sha256.h"
+#include "base/str.h"
+#include "tier/spec.h"
+
+#define PLAN_MAX (64u << 20) /* bytes of a packed plan */
+#define PLAN_VERSION 1
+
+/* Descriptors that a keeper is started with. */
+enum keeper_fd {
+	KEEPER_FD_CHANNEL = 3, /* to the front end */
+	KEEPER_FD_PLAN,        /* sealed memfd of the packed plan */
+	KEEPER_FD_POLICY,      /* sealed memfd of the policy snapshot */
+	KEEPER_FD_TASK,        /* the task's directory */
+	KEEPER_FD_LOCK,        /* its lock, held */
+	KEEPER_FD_PARENT,      /* pidfd of the front end */
+	KEEPER_FD_COUNT,
+};
+
+struct task_plan {
+	struct sandbox_spec spec;
+	bool stay;            /* outlives its front end (pinfold start) */
+	uint32_t caller_uid;
+	uint64_t grace_ms;    /* between SIGTERM and SIGKILL */
+	uint64_t log_max;     /* bytes of output kept for each exec */
+	char *socket_path;    /* where exec, stop, kill reach it; NULL: nowhere */
+	char *programs;       /* directory of pinfold-init and pinfold-watch */
+	/* For the record. */
+	struct strlist argv, labels;
+	char *workdir;
+	char *policy_name;
+	char policy_digest[SHA256_HEX_SIZE];
+	uint64_t started_us;
+};
+
+void plan_done(struct task_plan *p);
+int plan_pack(const struct task_plan *p, struct buf *b);
+/* data must outlive nothing: everything is copied. 0, -EPROTO, -ENOMEM. */
+int plan_unpack(const char *data, size_t len, struct task_plan *ret,
+		struct error *err);
+
+#endif

@@ -1,0 +1,165 @@
+/*
+ * The messages between front end, keeper, init and watch: types, payloads, and
+ * in which state each is permitted (protocol.c).
+ *
+ *   front end                keeper                         init
+ *      | <- FRONT_NEED_MAPS ---|  (root, range: the front     |
+ *      | -- FRONT_MAPS_DONE -->|   end writes the id maps)    |
+ *      |                       | -- INIT_MOUNT (each) ------->|
+ *      |                       | -- INIT_ENTER -------------->|
+ *      | -- FRONT_EXEC ------->| -- INIT_EXEC --------------->|
+ *      |                       |<------- INIT_ENTERED --------|
+ *      | <- FRONT_READY -------|                              |
+ *      | <- FRONT_STREAMS -----|<------- INIT_STREAMS --------|
+ *      | -- FRONT_SIGNAL ----->| -- INIT_SIGNAL ------------->|
+ *      | <- FRONT_STOPPED -----|<------- INIT_STOPPED --------|
+ *      | <- FRONT_DONE --------|<------- INIT_EXITED ---------|
+ *      | <- FRONT_ENDED -------|  kills init, cleans up
+ *
+ * FRONT_FAILED may come from the keeper, and INIT_FAILED from init, instead of
+ * anything else: text of an error; the task is over.
+ */
+#ifndef PINFOLD_TASK_PROTOCOL_H
+#define PINFOLD_TASK_PROTOCOL_H
+
+#include "ipc/channel.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum front_message {
+	/* Front end to keeper. */
+	FRONT_MAPS_DONE = 1,
+	FRONT_EXEC,   /* struct exec_head; fd: packed arguments */
+	FRONT_SIGNAL, /* struct exec_signal */
+	FRONT_STOP,   /* struct stop_request: ends the task */
+	/* Keeper to front end. */
+	FRONT_NEED_MAPS = 32,
+	FRONT_READY,   /* sandbox stands: struct ready_head */
+	FRONT_STREAMS, /* struct exec_streams; fds */
+	FRONT_STARTED, /* struct exec_head: the command runs */
+	FRONT_STOPPED, /* struct exec_signal: stopped under its pty */
+	FRONT_DONE,    /* struct exec_done */
+	FRONT_ENDED,   /* struct task_ended */
+	FRONT_FAILED,  /* struct failure */
+};
+
+enum init_message {
+	/* Keeper to init. */
+	INIT_MOUNT = 64, /* path; fd: detached mount */
+	INIT_ENTER,      /* packed struct init_config */
+	INIT_EXEC,       /* struct exec_head; fd: packed arguments */
+	INIT_SIGNAL,     /* struct exec_signal */
+	INIT_END_EXEC,   /* struct exec_head: kill its session */
+	/* Init to keeper. */
+	INIT_ENTERED = 96, /* fds: seccomp listener, the sandbox's /proc */
+	INIT_STREAMS,      /* struct exec_streams; fds */
+	INIT_STARTED,      /* struct exec_head */
+	INIT_STOPPED,      /* struct exec_signal */
+	INIT_EXITED,       /* struct exec_done */
+	INIT_FAILED,       /* struct failure */
+	/* Watch to keeper. */
+	WATCH_RECORD = 128, /* struct watch_record */
+};
+
+enum exec_flag {
+	EXEC_TTY = 1,
+	EXEC_MERGE = 2,    /* one pipe for stdout and stderr */
+	EXEC_NO_STDIN = 4, /* stdin is /dev/null */
+};
+
+struct exec_head {
+	uint32_t id; /* chosen by the keeper; 0 in FRONT_EXEC */
+	uint32_t flags;
+	uint16_t rows, cols;
+	uint32_t reserved;
+};
+
+/* Descriptors: without a pty stdin (unless none), stdout, stderr (unless
+ * merged); with one: the pty's master, and for front ends the output pipe. */
+struct exec_streams {
+	uint32_t id;
+	uint32_t flags;
+};
+
+struct exec_signal {
+	uint32_t id;
+	int32_t signal;
+	uint32_t group; /* 1: the command's process group */
+};
+
+struct exec_done {
+	uint32_t id;
+	int32_t status;     /* as of wait(2); -1: never started */
+	int32_t exec_errno; /* why it never started */
+	uint32_t stage;     /* enum exec_stage, with exec_errno */
+	uint64_t cpu_us;
+	uint64_t output_bytes;
+	char limit[24]; /* name of the limit that ended it, or "" */
+};
+
+/* What failed when a command never started. */
+enum exec_stage { STAGE_EXEC, STAGE_WORKDIR, STAGE_CONFINE, STAGE_STREAMS };
+
+enum stop_kind { STOP_GRACEFUL = 1, STOP_KILL };
+
+struct stop_request {
+	uint32_t kind;
+	uint32_t signal;   /* sent first, SIGTERM when 0 */
+	uint64_t grace_ms; /* 0: as the plan says */
+};
+
+struct ready_head {
+	int32_t init_pid;
+	uint32_t reserved;
+};
+
+struct task_ended {
+	int32_t reason; /* enum record_reason */
+	uint32_t changes_known;
+	uint64_t refusals;
+	uint64_t memory_peak, processes_peak, cpu_us, wall_us;
+	char limit[24];
+	uint32_t identical; /* nothing was changed */
+	uint32_t lost_record; /* task.json could not be written */
+};
+
+struct failure {
+	int32_t code;
+	char text[ERROR_TEXT_MAX];
+};
+
+/* One observed attempt, of fixed size. Everything is as claimed. */
+struct watch_record {
+	int32_t pid;
+	int32_t call; /* system call number */
+	uint32_t family;
+	uint16_t port;
+	uint16_t reserved;
+	uint8_t address[16];
+	char path[108]; /* AF_UNIX; "@..." abstract */
+};
+
+/* States of the keeper's side of each channel, as bits. */
+enum keeper_state {
+	KEEPER_MAPS = 1,
+	KEEPER_BUILDING = 2,
+	KEEPER_RUNNING = 4,
+	KEEPER_ENDING = 8,
+};
+
+extern const struct message_rule keeper_from_front[];
+extern const size_t n_keeper_from_front;
+extern const struct message_rule keeper_from_init[];
+extern const size_t n_keeper_from_init;
+extern const struct message_rule keeper_from_watch[];
+extern const size_t n_keeper_from_watch;
+extern const struct message_rule front_from_keeper[];
+extern const size_t n_front_from_keeper;
+extern const struct message_rule init_from_keeper[];
+extern const size_t n_init_from_keeper;
+
+/* States of init. */
+enum init_state { INIT_BUILDING = 1, INIT_RUNNING = 2 };
+
+#endif

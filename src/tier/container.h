@@ -1,0 +1,50 @@
+/*
+ * The container tier: a root of its own made of detached mounts. The keeper
+ * makes them here; init places them. Two steps, because mounts whose ids are
+ * mapped must be made before the keeper enters its user namespace.
+ */
+#ifndef PINFOLD_TIER_CONTAINER_H
+#define PINFOLD_TIER_CONTAINER_H
+
+#include "base/error.h"
+#include "confine/landlock.h"
+#include "tier/spec.h"
+
+#define CONTAINER_MOUNTS_MAX 4200
+
+/* One detached mount and where it goes. */
+struct placement {
+	int fd;
+	char *path; /* inside the sandbox, normal */
+	int skeleton; /* writable by the keeper: mount points are made here */
+};
+
+struct container {
+	int task_fd;      /* the task's directory */
+	int source_clone; /* idmapped, for root callers; -1 */
+	struct strlist write_paths; /* what Landlock lets the command write */
+	int *grant_clones; /* idmapped clones of spec->write, or NULL */
+	size_t n_grant_clones;
+	struct placement *mounts;
+	size_t n_mounts, cap_mounts;
+};
+
+/*
+ * Step one, before the keeper's user namespace: mounts that only the caller can
+ * make. task_fd stays the caller's.
+ */
+int container_prepare(struct container *c, const struct sandbox_spec *s,
+		      int task_fd, struct error *err);
+
+/*
+ * Step two, inside it: makes every mount, ordered so that each is placed after
+ * the one that holds its mount point; mounts[0] is the root. The text of an
+ * error names the path and the way out.
+ */
+int container_build(struct container *c, const struct sandbox_spec *s,
+		    struct error *err);
+
+/* Closes all mounts. */
+void container_done(struct container *c);
+
+#endif

@@ -1,0 +1,274 @@
+#include "tier/container_files.h"
+
+#include "base/cleanup.h"
+#include "base/io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+static const struct {
+	const char *path, *target; /* target NULL: a directory */
+} skeleton[] = {
+	{"proc", NULL},		    {"sys", NULL},
+	{"dev", NULL},		    {"dev/pts", NULL},
+	{"run", NULL},		    {"var", NULL},
+	{"var/tmp", "/tmp"},	    {"var/run", "/run"},
+	{"dev/ptmx", "pts/ptmx"},   {"dev/fd", "/proc/self/fd"},
+	{"dev/stdin", "fd/0"},	    {"dev/stdout", "fd/1"},
+	{"dev/stderr", "fd/2"},
+};
+
+/* Secrets and identities of the host that have no business inside. */
+static const char *const etc_hidden[] = {
+	"shadow", "shadow-", "gshadow", "gshadow-", "passwd-", "group-",
+	"subuid", "subuid-", "subgid", "subgid-", "sudoers", "sudoers.d",
+	"ssh", "pinfold", "NetworkManager", "wireguard", "openvpn",
+	"docker", "containerd", "kubernetes", "rancher", "krb5.keytab",
+	"fstab", "crypttab",
+};
+
+int files_make_skeleton(int root_fd, struct error *err)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(skeleton); i++) {
+		int r = skeleton[i].target
+				? symlinkat(skeleton[i].target, root_fd,
+					    skeleton[i].path)
+				: mkdirat(root_fd, skeleton[i].path, 0755);
+
+		if (r < 0)
+			return error_errno(err, "cannot make /%s",
+					   skeleton[i].path);
+	}
+	return 0;
+}
+
+int files_copy_link(const char *path, int root_fd, struct error *err)
+{
+	char target[PATH_MAX];
+	ssize_t n = readlink(path, target, sizeof(target) - 1);
+
+	if (n < 0)
+		return error_errno(err, "cannot read the link %s", path);
+	target[n] = '\0';
+	if (symlinkat(target, root_fd, path + 1) < 0)
+		return error_errno(err, "cannot make the link %s", path);
+	return 0;
+}
+
+static int make_last(int fd, const char *name, bool directory)
+{
+	int file;
+
+	if (directory)
+		return mkdirat(fd, name, 0755) < 0 && errno != EEXIST ? -errno
+								      : 0;
+	file = openat(fd, name, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
+		      0644);
+	if (file < 0)
+		return -errno;
+	close(file);
+	return 0;
+}
+
+int files_make_point(int fd, const char *path, bool directory, uid_t uid,
+		     gid_t gid, struct error *err)
+{
+	AUTO_CLOSE int dir = -1;
+	const char *at = path;
+	int r;
+
+	for (;;) {
+		char name[NAME_MAX + 1];
+		size_t n = strcspn(at, "/");
+		bool last = at[n] == '\0';
+		int in = dir >= 0 ? dir : fd;
+		int next;
+
+		if (n == 0 || n > NAME_MAX)
+			return error_set(err, -EINVAL,
+					 "%s is no path for a mount", path);
+		memcpy(name, at, n);
+		name[n] = '\0';
+		r = make_last(in, name, last ? directory : true);
+		if (r < 0)
+			return error_set(err, r, "cannot make the mount point "
+					 "%s: %s", path, strerror(-r));
+		if (last)
+			return 0;
+		if (uid != (uid_t)-1 &&
+		    fchownat(in, name, uid, gid, AT_SYMLINK_NOFOLLOW) < 0)
+			return error_errno(err, "cannot give away %s", path);
+		next = openat(in, name, O_PATH | O_DIRECTORY | O_NOFOLLOW |
+						O_CLOEXEC);
+		if (next < 0)
+			return error_errno(err, "cannot open %s", path);
+		close_fd(dir);
+		dir = next;
+		at += n + 1;
+	}
+}
+
+static int whiteout(int fd, const char *name)
+{
+	if (mknodat(fd, name, S_IFCHR, makedev(0, 0)) < 0 && errno != EEXIST)
+		return -errno;
+	return 0;
+}
+
+static int make_hide(int support_fd, const struct sandbox_spec *s,
+		     struct error *err)
+{
+	AUTO_CLOSE int dir = -1;
+
+	if (mkdirat(support_fd, "hide", 0755) < 0)
+		return error_errno(err, "cannot make a layer");
+	dir = openat(support_fd, "hide", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return error_errno(err, "cannot open a layer");
+	for (size_t i = 0; i < s->hide.n; i++) {
+		const char *path = s->hide.items[i];
+		const char *slash = strrchr(path, '/');
+		char parent[PATH_MAX];
+		int r = 0;
+
+		if (slash) {
+			snprintf(parent, sizeof(parent), "%.*s",
+				 (int)(slash - path), path);
+			r = files_make_point(dir, parent, true, s->outer_uid,
+					     s->outer_gid, err);
+		}
+		if (r == 0 && whiteout(dir, path) < 0)
+			r = error_errno(err, "cannot hide %s", path);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int files_make_layers(int support_fd, const struct sandbox_spec *s,
+		      struct error *err)
+{
+	if (mkdirat(support_fd, "empty", 0755) < 0)
+		return error_errno(err, "cannot make a layer");
+	return s->hide.n > 0 ? make_hide(support_fd, s, err) : 0;
+}
+
+static int write_file(int dir, const char *name, const struct buf *content,
+		      struct error *err)
+{
+	AUTO_CLOSE int fd = openat(dir, name, O_WRONLY | O_CREAT | O_CLOEXEC,
+				   0644);
+	int r;
+
+	if (fd < 0)
+		return error_errno(err, "cannot make /etc/%s", name);
+	r = content->failed ? content->failed
+			    : io_write_all(fd, buf_str(content), content->len);
+	if (r == 0 && fchmod(fd, 0644) < 0)
+		r = -errno;
+	if (r < 0)
+		return error_set(err, r, "cannot write /etc/%s: %s", name,
+				 strerror(-r));
+	return 0;
+}
+
+static void etc_passwd(struct buf *b, const struct sandbox_spec *s)
+{
+	buf_add_str(b, "root:x:0:0:root:/root:/usr/sbin/nologin\n");
+	if (s->inner_uid != 0)
+		buf_addf(b, "%s:x:%u:%u::%s:/bin/sh\n", s->user, s->inner_uid,
+			 s->inner_gid, s->home);
+	buf_add_str(b, "nobody:x:65534:65534:nobody:/nonexistent:"
+		       "/usr/sbin/nologin\n");
+}
+
+static void etc_group(struct buf *b, const struct sandbox_spec *s)
+{
+	buf_add_str(b, "root:x:0:\n");
+	if (s->inner_gid != 0)
+		buf_addf(b, "%s:x:%u:\n", s->user, s->inner_gid);
+	buf_add_str(b, "nogroup:x:65534:\n");
+}
+
+static void etc_hosts(struct buf *b, const struct sandbox_spec *s)
+{
+	buf_addf(b, "127.0.0.1 localhost %s\n::1 localhost ip6-localhost "
+		    "ip6-loopback %s\n",
+		 s->id, s->id);
+}
+
+static void etc_hostname(struct buf *b, const struct sandbox_spec *s)
+{
+	buf_addf(b, "%s\n", s->id);
+}
+
+/* No server, and no search list: a name that is not local does not exist. */
+static void etc_resolv_conf(struct buf *b, const struct sandbox_spec *s)
+{
+	(void)s;
+	buf_add_str(b, "# no name server: network: default deny\n"
+		       "options timeout:1 attempts:1\n");
+}
+
+static void etc_nsswitch(struct buf *b, const struct sandbox_spec *s)
+{
+	(void)s;
+	buf_add_str(b, "passwd: files\ngroup: files\nshadow: files\n"
+		       "hosts: files\nnetworks: files\nprotocols: files\n"
+		       "services: files\nethers: files\nrpc: files\n");
+}
+
+/* 32 hexadecimal digits of the task's own, from its identifier. */
+static void etc_machine_id(struct buf *b, const struct sandbox_spec *s)
+{
+	uint64_t h[2] = {0xcbf29ce484222325u, 0x84222325cbf29ce4u};
+
+	for (const char *p = s->id; *p; p++) {
+		h[0] = (h[0] ^ (unsigned char)*p) * 0x100000001b3u;
+		h[1] = (h[1] + (unsigned char)*p) * 0x9e3779b97f4a7c15u;
+	}
+	buf_addf(b, "%016jx%016jx\n", (uintmax_t)h[0], (uintmax_t)h[1]);
+}
+
+static const struct {
+	const char *name;
+	void (*content)(struct buf *b, const struct sandbox_spec *s);
+} etc_files[] = {
+	{"passwd", etc_passwd},
+	{"group", etc_group},
+	{"hosts", etc_hosts},
+	{"hostname", etc_hostname},
+	{"resolv.conf", etc_resolv_conf},
+	{"nsswitch.conf", etc_nsswitch},
+	{"machine-id", etc_machine_id},
+};
+
+int files_make_etc(int support_fd, const struct sandbox_spec *s,
+		   struct error *err)
+{
+	AUTO_CLOSE int dir = -1;
+	int r = 0;
+
+	if (mkdirat(support_fd, "etc", 0755) < 0)
+		return error_errno(err, "cannot make a layer");
+	dir = openat(support_fd, "etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return error_errno(err, "cannot open a layer");
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(etc_files); i++) {
+		AUTO_BUF struct buf b = BUF_INIT(65536);
+
+		etc_files[i].content(&b, s);
+		r = write_file(dir, etc_files[i].name, &b, err);
+	}
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(etc_hidden); i++) {
+		if (whiteout(dir, etc_hidden[i]) < 0)
+			r = error_errno(err, "cannot hide /etc/%s",
+					etc_hidden[i]);
+	}
+	return r;
+}

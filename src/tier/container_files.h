@@ -1,0 +1,38 @@
+/*
+ * The files that pinfold itself puts into a container: the empty skeleton of
+ * the root, its own /etc, the layers that hide what a policy denies.
+ */
+#ifndef PINFOLD_TIER_CONTAINER_FILES_H
+#define PINFOLD_TIER_CONTAINER_FILES_H
+
+#include "base/error.h"
+#include "tier/spec.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* Directories, and the usual links in /dev and /var. */
+int files_make_skeleton(int root_fd, struct error *err);
+
+/*
+ * In the support tmpfs: "empty" (a directory that stays so) and, when the
+ * policy hides paths, "hide": whiteouts at those paths.
+ */
+int files_make_layers(int support_fd, const struct sandbox_spec *s,
+		      struct error *err);
+
+/* "etc" in the support tmpfs: users, names, hosts, and whiteouts. */
+int files_make_etc(int support_fd, const struct sandbox_spec *s,
+		   struct error *err);
+
+/*
+ * Makes path (relative, normal) below fd, its parents too: a directory or an
+ * empty file. Parents that are made get uid and gid unless -1.
+ */
+int files_make_point(int fd, const char *path, bool directory, uid_t uid,
+		     gid_t gid, struct error *err);
+
+/* Makes the link that the host has at /NAME in the root. */
+int files_copy_link(const char *path, int root_fd, struct error *err);
+
+#endif
