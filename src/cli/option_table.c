@@ -300,8 +300,8 @@ const struct verb_row verb_rows[] = {
 		.options = O(POLICY) | O(PRESET) | O(JSON),
 		.help = "check a policy, or show what one permits",
 		.manual =
-"check reads a policy without using it and names the first fault with line "
-"and column. show prints everything that a policy permits, implicit rules "
+"check reads a policy without using it, names every fault with line and "
+"column, and then ends with status 1. show prints everything that a policy permits, implicit rules "
 "included, and what enforces it on this machine; without FILE it is the "
 "policy in force.",
 	},
