@@ -73,6 +73,7 @@ static const struct field record_fields[] = {
 	FIELD(usage, TYPE_USAGE),
 	FIELD(workdir, TYPE_STRING),
 	FIELD(workspace, TYPE_STRING),
+	FIELD(write, TYPE_STRINGS),
 };
 #undef FIELD
 
@@ -265,7 +266,7 @@ static void put_field(struct json_writer *w, const struct field *f,
 		json_string(w, record_reason_name(r->reason));
 		break;
 	case TYPE_STRINGS:
-		put_strings(w, &r->labels);
+		put_strings(w, (const struct strlist *)(const void *)at);
 		break;
 	case TYPE_ARGV:
 		put_argv(w, r);
@@ -450,6 +451,7 @@ static int get_field(const struct json_value *v, const struct field *f,
 		     void *base, struct error *err)
 {
 	struct record *r = base; /* where the type says so */
+	struct strlist *list;
 	int e;
 
 	switch (f->type) {
@@ -464,7 +466,8 @@ static int get_field(const struct json_value *v, const struct field *f,
 		r->reason = e < 0 ? REASON_NONE : (enum record_reason)e;
 		return e;
 	case TYPE_STRINGS:
-		return get_strings(v, f->key, &r->labels, err);
+		list = (void *)((char *)base + f->offset);
+		return get_strings(v, f->key, list, err);
 	case TYPE_ARGV:
 		return get_strings(v, f->key, &r->argv, err);
 	case TYPE_ENFORCED:

@@ -1,0 +1,172 @@
+/*
+ * pinfold discard: throws away what tasks changed. The record stays. Asks on a
+ * terminal, unless --yes; without a terminal to ask on, --yes is needed.
+ */
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/num.h"
+#include "cli/pick.h"
+#include "cli/report.h"
+#include "schema/json.h"
+#include "workspace/changes.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SCHEMA "pinfold-discard-1"
+#define COUNT_MAX 100000 /* inodes looked at for the question */
+
+struct discard {
+	struct state state;
+	bool yes;
+	struct strlist done; /* ids */
+};
+
+static void discard_done(struct discard *d)
+{
+	state_close(&d->state);
+	strlist_done(&d->done);
+}
+
+#define AUTO_DISCARD __attribute__((cleanup(discard_done)))
+
+/* 1: go on, 0: no, negative: there is nobody to ask. */
+static int ask(const struct pick *p, struct error *err)
+{
+	AUTO_BUF struct buf text = BUF_INIT(16384);
+	uint64_t bytes = 0, inodes = 0;
+	char answer[8] = "";
+
+	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
+		return error_set(err, -EINVAL,
+				 "discarding needs --yes where there is no "
+				 "terminal to ask on");
+	changes_usage(p->fd, "upper", UINT64_MAX, COUNT_MAX, &bytes, &inodes);
+	buf_addf(&text, "discard the changes of %s", p->id);
+	if (p->record.source) {
+		buf_add_str(&text, " to ");
+		report_path(&text, p->record.source);
+	}
+	buf_addf(&text, " (%llu%s files, ", (unsigned long long)inodes,
+		 inodes > COUNT_MAX ? " or more" : "");
+	num_human_size(&text, bytes);
+	buf_add_str(&text, ")? [y/N] ");
+	io_write_all(STDERR_FILENO, buf_str(&text), text.len);
+	if (!fgets(answer, sizeof(answer), stdin))
+		return 0;
+	return answer[0] == 'y' || answer[0] == 'Y';
+}
+
+static int discard_one(struct discard *d, const struct pick *p,
+		       struct error *err)
+{
+	AUTO_CLOSE int lock = state_task_claim(p->fd);
+	int r;
+
+	if (lock == -EBUSY)
+		return error_set(err, lock,
+				 "%s is running: pinfold stop %s first", p->id,
+				 p->id);
+	if (lock < 0 && lock != -ENOENT)
+		return error_set(err, lock, "cannot lock %s: %s", p->id,
+				 strerror(-lock));
+	if (!state_task_has_changes(p->fd))
+		return 0;
+	if (!d->yes) {
+		r = ask(p, err);
+		if (r <= 0)
+			return r;
+	}
+	r = state_task_drop_changes(p->fd, err);
+	if (r < 0)
+		return error_prefix(err, "cannot discard all of %s", p->id);
+	return strlist_add(&d->done, p->id);
+}
+
+/* Every task that has ended; one that cannot be discarded is an error. */
+static int discard_all(struct discard *d, struct error *err)
+{
+	AUTO_FREE struct state_task *tasks = NULL;
+	size_t n;
+	int r = state_list(&d->state, &tasks, &n, err);
+
+	for (size_t i = 0; i < n && r == 0; i++) {
+		AUTO_PICK struct pick p = PICK_INIT;
+
+		if (pick_open(&d->state, tasks[i].id, &p, NULL) < 0 || p.alive)
+			continue;
+		r = discard_one(d, &p, err);
+		if (r == -EBUSY) /* It is being swept just now. */
+			r = 0;
+	}
+	return r;
+}
+
+static int discard_named(struct discard *d, const struct options *o,
+			 struct error *err)
+{
+	size_t n = o->n_rest ? o->n_rest : 1;
+	int r = 0;
+
+	for (size_t i = 0; i < n && r == 0; i++) {
+		AUTO_PICK struct pick p = PICK_INIT;
+
+		r = pick_task(&d->state, o->n_rest ? o->rest[i] : NULL, &p,
+			      err);
+		if (r == 0)
+			r = discard_one(d, &p, err);
+	}
+	return r;
+}
+
+static void show(struct report *report, const struct discard *d)
+{
+	struct json_writer w;
+
+	if (!report->json) {
+		for (size_t i = 0; i < d->done.n; i++)
+			buf_addf(&report->out, "%s discarded\n",
+				 d->done.items[i]);
+		return;
+	}
+	json_begin(&w, &report->out);
+	json_object(&w);
+	json_key(&w, "discarded");
+	json_array(&w);
+	for (size_t i = 0; i < d->done.n; i++)
+		json_string(&w, d->done.items[i]);
+	json_array_end(&w);
+	json_put_string(&w, "schema", SCHEMA);
+	json_object_end(&w);
+	json_finish(&w);
+	buf_add_char(&report->out, '\n');
+}
+
+int verb_discard(const struct options *o)
+{
+	AUTO_DISCARD struct discard d = {.state = STATE_INIT};
+	AUTO_REPORT struct report report = {0};
+	struct error err = {0};
+	int r;
+
+	d.yes = options_has(o, OPT_YES);
+	if (options_has(o, OPT_ALL) && o->n_rest > 0)
+		return report_refuse("--all and a task exclude each other");
+	if (state_open(&d.state, &err) < 0)
+		return report_refuse(err.text);
+	r = report_init(&report, o);
+	if (r != 0)
+		return r;
+	r = options_has(o, OPT_ALL) ? discard_all(&d, &err)
+				    : discard_named(&d, o, &err);
+	/* What was discarded before an error is said too. */
+	show(&report, &d);
+	if (r < 0) {
+		report_end(&report);
+		return report_refuse(err.text);
+	}
+	return report_end(&report);
+}

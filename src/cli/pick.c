@@ -1,0 +1,108 @@
+#include "cli/pick.h"
+
+#include "base/cleanup.h"
+#include "base/str.h"
+#include "workspace/source.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void pick_done(struct pick *p)
+{
+	close_fd(p->fd);
+	record_done(&p->record);
+	*p = (struct pick)PICK_INIT;
+}
+
+/* Takes fd. A task that has no record (yet) is shown with an empty one. */
+static int fill(const char *id, int fd, struct pick *ret)
+{
+	memcpy(ret->id, id, STATE_ID_SIZE);
+	ret->fd = fd;
+	ret->alive = state_task_alive(fd);
+	if (record_read(fd, &ret->record, NULL) < 0) {
+		record_init(&ret->record);
+		memcpy(ret->record.id, id, STATE_ID_SIZE);
+	}
+	return 0;
+}
+
+int pick_open(const struct state *s, const char *id, struct pick *ret,
+	      struct error *err)
+{
+	char found[STATE_ID_SIZE];
+	int fd, r = state_task_open(s, id, NULL, found, &fd, err);
+
+	return r < 0 ? r : fill(found, fd, ret);
+}
+
+int pick_task(const struct state *s, const char *want, struct pick *ret,
+	      struct error *err)
+{
+	struct source source = {.fd = -1};
+	char id[STATE_ID_SIZE];
+	int fd, r;
+
+	if (want)
+		return pick_open(s, want, ret, err);
+	r = source_find(NULL, NULL, getenv("HOME"), getuid(), &source, NULL);
+	if (r < 0)
+		return error_set(err, r, "no task is named and the working "
+					 "directory is no source: pinfold ps -a "
+					 "shows all tasks");
+	r = state_task_open(s, NULL, source.path, id, &fd, err);
+	source_done(&source);
+	return r < 0 ? r : fill(id, fd, ret);
+}
+
+static int digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Turns \xNN into the byte, in place. */
+static void unescape(char *s)
+{
+	char *to = s;
+
+	while (*s) {
+		int high = s[0] == '\\' && s[1] == 'x' ? digit(s[2]) : -1;
+		int low = high >= 0 ? digit(s[3]) : -1;
+
+		if (low >= 0 && (high > 0 || low > 0)) {
+			*to++ = (char)(high << 4 | low);
+			s += 4;
+		} else {
+			*to++ = *s++;
+		}
+	}
+	*to = '\0';
+}
+
+int pick_open_below(const char *recorded, struct error *err)
+{
+	int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	AUTO_FREE char *path = strdup(recorded);
+	AUTO_BUF struct buf quoted = BUF_INIT(8192);
+	int fd;
+
+	if (!path)
+		return error_set(err, -ENOMEM, "out of memory");
+	fd = open(path, flags);
+	if (fd < 0 && errno == ENOENT && strstr(path, "\\x")) {
+		unescape(path);
+		fd = open(path, flags);
+	}
+	if (fd >= 0)
+		return fd;
+	fd = -errno;
+	str_quote(&quoted, recorded, 500);
+	return error_set(err, fd, "cannot open %s, which the task worked on: "
+				  "%s",
+			 buf_str(&quoted), strerror(-fd));
+}

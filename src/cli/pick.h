@@ -1,0 +1,38 @@
+/* Which task a verb is about. */
+#ifndef PINFOLD_CLI_PICK_H
+#define PINFOLD_CLI_PICK_H
+
+#include "audit/record.h"
+#include "base/error.h"
+#include "task/state.h"
+
+struct pick {
+	char id[STATE_ID_SIZE];
+	int fd; /* of the task's directory */
+	bool alive;
+	struct record record; /* of its end, or of its start while it runs */
+};
+
+#define AUTO_PICK __attribute__((cleanup(pick_done)))
+#define PICK_INIT {.fd = -1}
+
+void pick_done(struct pick *p);
+
+/*
+ * The task with this id or beginning of an id; NULL: the newest of the source
+ * that pinfold run would take here. The texts say how to name one.
+ */
+int pick_task(const struct state *s, const char *want, struct pick *ret,
+	      struct error *err);
+
+/* A task whose id is known. */
+int pick_open(const struct state *s, const char *id, struct pick *ret,
+	      struct error *err);
+
+/*
+ * Opens the host directory that a layer lies over, as the record names it
+ * (\xNN stands for a byte). O_PATH descriptor or negative.
+ */
+int pick_open_below(const char *recorded, struct error *err);
+
+#endif

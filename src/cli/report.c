@@ -1,0 +1,105 @@
+#include "cli/report.h"
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/io.h"
+#include "base/str.h"
+#include "cli/colour.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#define OUT_MAX (64u << 20)
+
+void report_note(const char *text)
+{
+	AUTO_BUF struct buf line = BUF_INIT(2 * ERROR_TEXT_MAX);
+
+	buf_addf(&line, "pinfold: %s\n", text);
+	io_write_all(STDERR_FILENO, buf_str(&line), line.len);
+}
+
+int report_refuse(const char *text)
+{
+	report_note(text);
+	return STATUS_REFUSED;
+}
+
+int report_init(struct report *r, const struct options *o)
+{
+	const char *path = options_get(o, OPT_JSON);
+	struct error err;
+
+	*r = (struct report){
+		.out = BUF_INIT(OUT_MAX),
+		.fd = STDOUT_FILENO,
+		.json = options_has(o, OPT_JSON),
+	};
+	r->colour = !r->json && colour_wanted(STDOUT_FILENO);
+	if (!path || !*path)
+		return 0;
+	r->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY,
+		     0666);
+	if (r->fd < 0) {
+		AUTO_BUF struct buf quoted = BUF_INIT(4096);
+		int saved = errno;
+
+		str_quote(&quoted, path, 500);
+		error_set(&err, -saved, "cannot write to %s: %s",
+			  buf_str(&quoted), strerror(saved));
+		return report_refuse(err.text);
+	}
+	r->opened = true;
+	return 0;
+}
+
+void report_done(struct report *r)
+{
+	buf_done(&r->out);
+	if (r->opened)
+		close_fd(r->fd);
+	r->opened = false;
+}
+
+static int write_out(struct report *r)
+{
+	if (r->failed == 0 && r->out.failed)
+		r->failed = r->out.failed;
+	if (r->failed == 0)
+		r->failed = io_write_all(r->fd, buf_str(&r->out), r->out.len);
+	buf_reset(&r->out);
+	return r->failed;
+}
+
+int report_flush(struct report *r)
+{
+	return r->out.len < REPORT_PIECE ? r->failed : write_out(r);
+}
+
+int report_end(struct report *r)
+{
+	struct error err;
+
+	if (write_out(r) == 0)
+		return 0;
+	error_set(&err, r->failed, "cannot write the report: %s",
+		  strerror(-r->failed));
+	return report_refuse(err.text);
+}
+
+int report_path(struct buf *out, const char *path)
+{
+	AUTO_BUF struct buf quoted = BUF_INIT(OUT_MAX);
+	size_t len = strlen(path);
+
+	if (str_quote(&quoted, path, len) < 0)
+		return quoted.failed;
+	/* Nothing was escaped, and no blank hides at an end. */
+	if (quoted.len == len + 2 && len > 0 && path[0] != ' ' &&
+	    path[len - 1] != ' ')
+		return buf_add(out, path, len);
+	return buf_add(out, quoted.data, quoted.len);
+}

@@ -1,0 +1,45 @@
+/*
+ * What a verb prints: text or JSON, to standard output or the file of
+ * --json=FILE, in pieces, so that a million lines need no memory.
+ */
+#ifndef PINFOLD_CLI_REPORT_H
+#define PINFOLD_CLI_REPORT_H
+
+#include "base/buf.h"
+#include "cli/option.h"
+
+#include <stdbool.h>
+
+#define REPORT_PIECE 32768
+#define STATUS_REFUSED 125
+
+struct report {
+	struct buf out; /* append here, then report_flush */
+	int fd;
+	bool json;
+	bool colour;
+	bool opened; /* fd is ours */
+	int failed;  /* of the first write that failed */
+};
+
+#define AUTO_REPORT __attribute__((cleanup(report_done)))
+
+/* 0, or an exit status after a message on standard error. */
+int report_init(struct report *r, const struct options *o);
+void report_done(struct report *r);
+
+/* Writes what has gathered, if it is much. Non-zero once a write failed. */
+int report_flush(struct report *r);
+/* Writes the rest. Returns the exit status, after a message if it is not 0. */
+int report_end(struct report *r);
+
+/* "pinfold: TEXT" on standard error; returns STATUS_REFUSED. */
+int report_refuse(const char *text);
+
+/* As report_refuse, but goes on. */
+void report_note(const char *text);
+
+/* A path for people: as it is, or quoted where anything in it is unusual. */
+int report_path(struct buf *out, const char *path);
+
+#endif
