@@ -195,6 +195,9 @@ static void run_child(const struct attack *a)
 {
 	setpgid(0, 0);
 	signal(SIGPIPE, SIG_IGN);
+	/* A group in the background is answered, not stopped. */
+	signal(SIGTTOU, SIG_IGN);
+	signal(SIGTTIN, SIG_IGN);
 	alarm(DEADLINE_S);
 	report_and_exit(a->run(a));
 }
@@ -224,8 +227,12 @@ static void run_attack(const struct attack *a, struct outcome *ret,
 		close(ends[0]);
 		return;
 	}
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+	while (waitpid(pid, &status, WUNTRACED) < 0 && errno == EINTR)
 		;
+	if (WIFSTOPPED(status)) {
+		kill(pid, SIGKILL);
+		waitpid(pid, &status, 0);
+	}
 	fcntl(ends[0], F_SETFL, O_NONBLOCK);
 	got = read(ends[0], ret, sizeof(*ret));
 	close(ends[0]);

@@ -70,19 +70,29 @@ def pinfold(host, words, command):
             *words, '--', *command]
 
 
+def careless_caller():
+    """Signals as a caller may leave them: none of it may reach a command."""
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR2])
+
+
 def run(host, argv, timeout=90, **more):
     """Runs to the end; a run that hangs has the status None."""
     options = {'cwd': host.source, 'env': host.environment(),
                'stdin': subprocess.DEVNULL, 'stdout': subprocess.PIPE,
-               'stderr': subprocess.PIPE, 'pass_fds': host.inherited, **more}
+               'stderr': subprocess.PIPE, 'pass_fds': host.inherited, 'umask': 0,
+               'preexec_fn': careless_caller, **more}
     with subprocess.Popen(argv, start_new_session=True, **options) as process:
         try:
             out, err = process.communicate(timeout=timeout)
             status = process.returncode
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
-            out, err = process.communicate()
             status = None
+            try:
+                out, err = process.communicate(timeout=5)
+            except subprocess.TimeoutExpired:
+                out, err = b'', b'something holds the pipes open'
     return status, *(b.decode('utf-8', 'replace') if b else ''
                      for b in (out, err))
 
@@ -325,12 +335,15 @@ def prove(host):
     private = ['unshare', '--mount', '--propagation=private', '--']
     weak = ['bwrap', '--unshare-user', '--unshare-pid', '--dev-bind', '/',
             '/', '--proc', '/proc', '--cap-add', 'ALL', '--']
+    # Pid 1 of a namespace where it is an ordinary process of root.
+    first = ['unshare', '--pid', '--fork', '--mount-proc', '--', 'sh', '-c',
+             '"$@"; exit $?', 'sh']
     worlds = {'root': private, 'user': private + user,
-              'weak sandbox': user + weak}
+              'weak sandbox': user + weak, 'own pid 1': private + first}
     table = {}
     for world, prefix in worlds.items():
-        host.chown(0 if world == 'root' else 65534,
-                   0 if world == 'root' else 65534)
+        owner = 65534 if world in ('user', 'weak sandbox') else 0
+        host.chown(owner, owner)
         for name in planted.ATTACKS + ['terminal']:
             _, out, err = run_proof(host, prefix, name)
             if not out:
@@ -355,7 +368,7 @@ def run_proof(host, prefix, name):
     if name != 'terminal':
         with open(f'{host.base}/log', 'w+b') as log, \
                 open(f'{host.base}/log', 'rb') as again:
-            return run(host, argv, timeout=300, stderr=log, stdin=again)
+            return run(host, argv, timeout=60, stderr=log, stdin=again)
     master, slave = pty.openpty()
     argv = argv[:-1] + [argv[-1], f'ptsdev={os.fstat(slave).st_dev}']
     result = run(host, ['setsid', '--ctty', '--wait', *argv], stdin=slave)

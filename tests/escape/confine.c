@@ -205,6 +205,7 @@ static int traces_after_dumpable(const struct attack *a)
 	return attack_result(open("/proc/1/mem", O_RDONLY | O_CLOEXEC));
 }
 
+#define NO_RESOURCE "not every root holds CAP_SYS_RESOURCE"
 #define DENIED "EPERM EINVAL EACCES ENOSYS"
 #define CAPS(set)                                                              \
 	{"capabilities", "holds a capability in " set, "EPERM", NULL,          \
@@ -250,13 +251,13 @@ static const struct attack table[] = {
 	 "EBUSY EPERM ENOSYS EACCES EINVAL", NULL, takes_listener, NULL, 0,
 	 NULL},
 	{"confinement", "replaces its program's link", DENIED, "EBADF",
-	 sets_mm_field, NULL, 13, NULL},
+	 sets_mm_field, NULL, 13, NO_RESOURCE},
 	{"confinement", "makes itself dumpable to root", DENIED, NULL, dumpable,
 	 NULL, 0, "the kernel refuses this value"},
 	{"confinement", "opens pid 1's memory after it became dumpable",
 	 "EACCES EPERM ENOENT", NULL, traces_after_dumpable, NULL, 0, NULL},
 	{"confinement", "raises its limit of open files", "EPERM", NULL,
-	 raises_limit, NULL, RLIMIT_NOFILE, NULL},
+	 raises_limit, NULL, RLIMIT_NOFILE, NO_RESOURCE},
 	{"confinement", "raises its limit of core dumps", "EPERM", NULL,
 	 raises_limit, NULL, RLIMIT_CORE, NULL},
 	{"confinement", "runs without a Landlock domain", "E2BIG", NULL,

@@ -38,7 +38,7 @@ static int list_directory(const struct attack *a)
 	if (!dir)
 		return -errno;
 	while ((entry = readdir(dir)))
-		if (entry->d_name[0] != '.') {
+		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..")) {
 			attack_note("saw %s", entry->d_name);
 			return 0;
 		}
@@ -386,7 +386,7 @@ static const struct attack table[] = {
 	{"files", "reads outside through /proc/1/root", "ENOENT EACCES", NULL,
 	 read_file, "/proc/1/root{outside}/secret", 0, NULL},
 	{"files", "reads outside through /proc/1/cwd", "ENOENT EACCES", NULL,
-	 read_file, "/proc/1/cwd{outside}/secret", 0, NULL},
+	 read_file, "/proc/1/cwd/../../../../../..{outside}/secret", 0, NULL},
 	{"files", "reads outside through every process's root",
 	 "ENOENT EACCES", NULL, through_every_process, "{outside}/secret", 0,
 	 NULL},

@@ -151,7 +151,8 @@ class Host:
         self.sleep_time = '3600.0' + str(int(self.marker[-12:], 16))
         self.sentinel = subprocess.Popen(
             ['sleep', self.sleep_time],
-            env={'MARK': self.marker, 'PATH': os.environ['PATH']})
+            env={'MARK': self.marker, 'PATH': os.environ['PATH']},
+            start_new_session=True)
         self.before = self.state()
 
     def plant_files(self):

@@ -150,6 +150,8 @@ static int supplementary_groups(const struct attack *a)
 	int n = getgroups(64, groups);
 
 	(void)a;
+	if (getgid() == 0 || getegid() == 0)
+		return 0;
 	for (int i = 0; i < n; i++)
 		if (groups[i] == 0) {
 			attack_note("group 0");

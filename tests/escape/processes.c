@@ -106,14 +106,16 @@ static int signal_by_pidfd(const struct attack *a)
 
 static int change_limits(const struct attack *a)
 {
-	const struct rlimit limit = {4096, 1 << 20};
+	struct rlimit limit = {0, 0};
 
 	if (a->n == 1 && !attack_is_inside())
 		return attack_skip("pid 1 is the host's here");
-	/* The same call with no new value only reads. */
+	if (syscall(SYS_prlimit64, target(a), RLIMIT_NOFILE, NULL, &limit) < 0)
+		return -errno;
+	if (!a->s)
+		return 0;
 	return attack_result(syscall(SYS_prlimit64, target(a), RLIMIT_NOFILE,
-				     a->s ? &limit : NULL, a->s ? NULL :
-				     &(struct rlimit){0, 0}));
+				     &limit, NULL));
 }
 
 static int change_priority(const struct attack *a)

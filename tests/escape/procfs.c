@@ -231,6 +231,8 @@ static int sysctl_userns(const struct attack *a)
 }
 
 #define NO_WRITE "EROFS EACCES EPERM ENOENT"
+#define NOT_ALL "not every kernel has it"
+#define NO_RESOURCE "not every root holds CAP_SYS_RESOURCE"
 #define NO_READ "EACCES EPERM ENOENT ENODATA"
 
 static const struct attack table[] = {
@@ -261,7 +263,7 @@ static const struct attack table[] = {
 	{"proc", "sets the core pattern", NO_WRITE, NULL, open_to_write,
 	 "/proc/sys/kernel/core_pattern", 0, NULL},
 	{"proc", "sets the module loader's path", NO_WRITE, NULL, open_to_write,
-	 "/proc/sys/kernel/modprobe", 0, NULL},
+	 "/proc/sys/kernel/modprobe", 0, NOT_ALL},
 	{"proc", "sets the host's name by sysctl", NO_WRITE, NULL,
 	 open_to_write, "/proc/sys/kernel/hostname", 0, NULL},
 	{"proc", "sets overcommit", NO_WRITE, NULL, open_to_write,
@@ -276,10 +278,10 @@ static const struct attack table[] = {
 	 open_to_write, "/proc/sys/fs/binfmt_misc/register", 0,
 	 "not every host has binfmt_misc mounted"},
 	{"proc", "opens the sysrq trigger", NO_WRITE, NULL, open_to_write,
-	 "/proc/sysrq-trigger", 0, NULL},
+	 "/proc/sysrq-trigger", 0, NOT_ALL},
 	{"proc", "opens the kernel's memory image",
 	 "EACCES EPERM ENOENT ENODATA", NULL, read_some, "/proc/kcore", 0,
-	 NULL},
+	 NOT_ALL},
 	{"proc", "reads the kernel's message buffer", NO_READ, "EAGAIN",
 	 read_some, "/proc/kmsg", 0, NULL},
 	{"proc", "reads kernel addresses", NO_READ, NULL, kernel_addresses,
@@ -290,14 +292,14 @@ static const struct attack table[] = {
 	 "/proc/timer_list", 0, NULL},
 	{"proc", "reads the allocator's tables", NO_READ, NULL, read_some,
 	 "/proc/slabinfo", 0, NULL},
-	{"proc", "reads the page flags of the host", NO_READ, NULL, read_some,
+	{"proc", "reads the page flags of the host", NO_READ, "EINVAL", read_some,
 	 "/proc/kpageflags", 0, NULL},
 	{"proc", "changes interrupt affinity", NO_WRITE, NULL, open_to_write,
 	 "/proc/irq/default_smp_affinity", 0, NULL},
 	{"proc", "changes memory type ranges", NO_WRITE, NULL, open_to_write,
 	 "/proc/mtrr", 0, "not every machine has them"},
 	{"proc", "lowers its own out-of-memory score", "EACCES EPERM EROFS",
-	 NULL, lower_oom_score, NULL, 0, NULL},
+	 NULL, lower_oom_score, NULL, 0, NO_RESOURCE},
 	{"proc", "changes pid 1's out-of-memory score",
 	 "EACCES EPERM EROFS", NULL, loosen_other_oom, NULL, 0, NULL},
 	{"proc", "rewrites its user id map", "EPERM EACCES EROFS", NULL,

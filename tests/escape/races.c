@@ -18,6 +18,13 @@
 #define RACE_MS 700
 #define EXCHANGE 2
 
+/* Exchanges leave either kind under either name. */
+static void clear_name(const char *name)
+{
+	unlink(name);
+	rmdir(name);
+}
+
 static long now_ms(void)
 {
 	struct timespec t;
@@ -82,8 +89,9 @@ static int directory_against_link(const struct attack *a)
 	pid_t pid;
 	int result;
 
+	clear_name("race-dir");
+	clear_name("race-link");
 	mkdir("race-dir", 0700);
-	unlink("race-link");
 	if (symlink(attack_path("{outside}"), "race-link") < 0)
 		return -errno;
 	pid = start_exchanger("race-dir", "race-link");
@@ -95,12 +103,14 @@ static int directory_against_link(const struct attack *a)
 
 static int file_against_link(const struct attack *a)
 {
-	int fd = open("race-file", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	pid_t pid;
 	int result;
+	int fd;
 
+	clear_name("race-file");
+	clear_name("race-file-link");
+	fd = open("race-file", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	close(fd);
-	unlink("race-file-link");
 	if (symlink(attack_path("{outside}/secret"), "race-file-link") < 0)
 		return -errno;
 	pid = start_exchanger("race-file", "race-file-link");

@@ -18,7 +18,9 @@
 
 static int on_terminal(const struct attack *a)
 {
-	char bytes[] = "\003"; /* TIOCLINUX 3: paste; TIOCSTI: Ctrl-C */
+	/* Code 3 is the console's paste; a terminal gets a harmless letter. */
+	bool types = (a->n & 0xffffffff) == TIOCSTI;
+	char bytes[] = {types ? 'x' : 3, 0};
 	int fd = open("/dev/tty", O_RDWR | O_CLOEXEC);
 
 	/* A refusal is returned, not a signal. */
