@@ -194,7 +194,7 @@ static uint64_t put_argv(struct json_writer *w, const struct record *r)
 		dropped += len - kept;
 		if (w)
 			put_part(w, s, kept);
-		full = kept < len || kept == room;
+		full = kept < len || kept + 1 >= room;
 		room -= full ? 0 : kept + 1;
 	}
 	if (w)
