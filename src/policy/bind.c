@@ -189,8 +189,10 @@ static const char *entry_text(struct bind *b, const struct policy_field *f,
 	else
 		*ret = report(b, v, "%s: expected text, not %s%s", f->name,
 			      buf_str(&got),
-			      v->type <= JSON_NUMBER ? "; put it in quotes"
-						     : "");
+			      v->type == JSON_NULL
+				      ? "; write \"\" for an empty text"
+			      : v->type <= JSON_NUMBER ? "; put it in quotes"
+						       : "");
 	return NULL;
 }
 

@@ -55,12 +55,20 @@ static bool scalar_is_wider(const struct policy_field *f,
 	return number_is_wider(f, v, c);
 }
 
+/* As path_is_below, for relative paths too. */
+static bool is_at_or_below(const char *path, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	if (str_eq(dir, "/"))
+		return path[0] == '/';
+	return !strncmp(path, dir, n) && (path[n] == '\0' || path[n] == '/');
+}
+
 static bool covered(const struct strlist *dirs, const char *path)
 {
 	for (size_t i = 0; i < dirs->n; i++) {
-		/* Relative denials compare by themselves. */
-		if (str_eq(dirs->items[i], path) ||
-		    path_is_below(path, dirs->items[i]))
+		if (is_at_or_below(path, dirs->items[i]))
 			return true;
 	}
 	return false;

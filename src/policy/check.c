@@ -116,7 +116,9 @@ static int check_grant(const struct policy *p, const char *field,
 				"cannot be granted: the sandbox has its own "
 				"there, or none");
 	for (size_t i = 0; i < p->deny.n; i++) {
-		if (path_is_below(path, p->deny.items[i]))
+		const char *deny = p->deny.items[i];
+
+		if (deny[0] == '/' && path_is_below(path, deny))
 			return bad_rule(err, field, path,
 					"can never take effect: files.deny "
 					"hides it");
