@@ -3,7 +3,7 @@
 set -u
 
 failed=0
-suite=$TMPDIR/build/tests/unit
+suite=$TMPDIR/build/tests/conform
 mkdir -p "$suite"
 
 # sums SENTENCE STATUS TEXT: runs the one test read from standard input; the
@@ -12,7 +12,7 @@ sums() {
 	{ echo '#!/bin/sh' && cat; } >"$suite/a_test"
 	chmod 755 "$suite/a_test"
 	out=$("$PINFOLD_TOP/tests/run" --build "$TMPDIR/build" \
-		--limit 3 unit/a 2>&1)
+		--limit 3 conform/a 2>&1)
 	status=$?
 	if [ $status -ne "$2" ]; then
 		echo "not ok - $1: status $status"
@@ -33,7 +33,7 @@ echo 1..3; echo 'ok 1 - a_case'; echo 'not ok 2 - b_case'
 echo '# 1 != 2'; echo 'not ok 3 # SKIP c_case'; exit 1
 END
 sums 'a failed case is printed with its reason' 1 \
-	'not ok - unit/a: one: for this reason' <<'END'
+	'not ok - conform/a: one: for this reason' <<'END'
 echo 'not ok - one: for this reason'; exit 1
 END
 sums 'a test that dies fails' 1 'died by SIGSEGV' <<'END'
