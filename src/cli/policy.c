@@ -5,69 +5,33 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/near.h"
-#include "cli/colour.h"
 #include "cli/option.h"
 #include "cli/policy_show.h"
 #include "cli/policy_source.h"
+#include "cli/report.h"
 #include "policy/load.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 
-#define STATUS_REFUSED 125
 #define STATUS_FAULTS 1
-#define REPORT_MAX (1u << 20)
 
-static int refuse(const char *text)
-{
-	AUTO_BUF struct buf line = BUF_INIT(2 * ERROR_TEXT_MAX);
+/* What was found out about a file. */
+struct checked {
+	struct strlist problems, warnings;
+	bool valid;
+	char digest[SHA256_HEX_SIZE]; /* if valid */
+};
 
-	buf_addf(&line, "pinfold: %s\n", text);
-	io_write_all(STDERR_FILENO, buf_str(&line), line.len);
-	return STATUS_REFUSED;
-}
-
-/* To standard output, or to the file of --json=FILE. */
-static int write_out(const struct options *o, const struct buf *out)
-{
-	const char *path = options_get(o, OPT_JSON);
-	AUTO_CLOSE int fd = -1;
-	AUTO_BUF struct buf text = BUF_INIT(2 * ERROR_TEXT_MAX);
-	int r;
-
-	if (path && *path) {
-		fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC |
-					O_NOCTTY, 0666);
-		r = fd < 0 ? -errno : io_write_all(fd, out->data, out->len);
-	} else {
-		path = "standard output";
-		r = io_write_all(STDOUT_FILENO, out->data, out->len);
-	}
-	if (r == 0)
-		return 0;
-	buf_add_str(&text, "cannot write to ");
-	str_quote(&text, path, 500);
-	buf_addf(&text, ": %s", strerror(-r));
-	return refuse(buf_str(&text));
-}
-
-/* Of a policy without faults: what else is worth a word. */
-static int add_warnings(const struct policy_files *f, const char *path,
-			const struct policy *p, struct strlist *ret)
+/* Would this file, alone, be in force here? */
+static int add_here(const struct policy_files *f, const char *path,
+		    struct strlist *ret)
 {
 	struct options with = {.values = {{0}}};
 	struct policy in_force;
 	struct error err = {0};
-	enum policy_tier tier;
-	int r = policy_warnings(p, ret);
+	int r = strlist_add(&with.values[OPT_POLICY], path);
 
-	if (str_eq(path, f->ceiling))
-		return r;
-	if (r == 0 && policy_tier_to_run(p, &tier, &err) < 0)
-		r = strlist_add(ret, err.text);
-	if (r == 0)
-		r = strlist_add(&with.values[OPT_POLICY], path);
 	if (r == 0) {
 		if (policy_in_force_from(f, &with, &in_force, &err) == 0)
 			policy_done(&in_force);
@@ -77,6 +41,21 @@ static int add_warnings(const struct policy_files *f, const char *path,
 	}
 	options_done(&with);
 	return r;
+}
+
+/* Of a policy without faults: what else is worth a word. */
+static int add_warnings(const struct policy_files *f, const char *path,
+			const struct policy *p, struct strlist *ret)
+{
+	struct error err = {0};
+	enum policy_tier tier;
+	int r = policy_warnings(p, ret);
+
+	if (r < 0 || str_eq(path, f->ceiling))
+		return r;
+	if (policy_tier_to_run(p, &tier, &err) < 0)
+		r = strlist_add(ret, err.text);
+	return r < 0 ? r : add_here(f, path, ret);
 }
 
 static void write_list(struct json_writer *w, const char *key,
@@ -89,106 +68,124 @@ static void write_list(struct json_writer *w, const char *key,
 	json_array_end(w);
 }
 
-static int check_json(const struct options *o, const char *path,
-		      const char *digest, const struct strlist *problems,
-		      const struct strlist *warnings)
+static void write_json(struct buf *out, const char *path,
+		       const struct checked *c)
 {
-	AUTO_BUF struct buf out = BUF_INIT(REPORT_MAX);
 	struct json_writer w;
 
-	json_begin(&w, &out);
+	json_begin(&w, out);
 	json_object(&w);
-	json_put_string(&w, "digest", digest);
+	json_put_string(&w, "digest", c->valid ? c->digest : NULL);
 	json_put_text(&w, "file", path);
-	write_list(&w, "problems", problems);
+	write_list(&w, "problems", &c->problems);
 	json_put_string(&w, "schema", "pinfold-policy-check-1");
-	json_put_bool(&w, "valid", problems->n == 0);
-	write_list(&w, "warnings", warnings);
+	json_put_bool(&w, "valid", c->valid);
+	write_list(&w, "warnings", &c->warnings);
 	json_object_end(&w);
-	if (json_finish(&w) < 0 || buf_add_char(&out, '\n') < 0)
-		return refuse("the report is too large");
-	return write_out(o, &out);
+	if (json_finish(&w) == 0)
+		buf_add_char(out, '\n');
 }
 
 /* Faults go to standard error as compilers write them, for editors. */
-static int check_text(const struct options *o, const char *path,
-		      const char *digest, const struct strlist *problems,
-		      const struct strlist *warnings)
+static void write_text(struct buf *out, const char *path,
+		       const struct checked *c)
 {
-	AUTO_BUF struct buf out = BUF_INIT(REPORT_MAX);
-	AUTO_BUF struct buf faults = BUF_INIT(REPORT_MAX);
-	AUTO_BUF struct buf name = BUF_INIT(32768);
+	AUTO_BUF struct buf faults = BUF_INIT(1u << 20);
 
-	for (size_t i = 0; i < problems->n; i++)
-		buf_addf(&faults, "%s\n", problems->items[i]);
-	for (size_t i = 0; i < warnings->n; i++)
-		buf_addf(&faults, "warning: %s\n", warnings->items[i]);
-	if (faults.len > 0)
-		io_write_all(STDERR_FILENO, faults.data, faults.len);
-	if (!digest)
-		return 0;
-	str_quote(&name, path, 4096);
-	buf_addf(&out, "%s is a policy, digest sha256:%s\n", buf_str(&name),
-		 digest);
-	return write_out(o, &out);
+	for (size_t i = 0; i < c->problems.n; i++)
+		buf_addf(&faults, "%s\n", c->problems.items[i]);
+	for (size_t i = 0; i < c->warnings.n; i++)
+		buf_addf(&faults, "warning: %s\n", c->warnings.items[i]);
+	io_write_all(STDERR_FILENO, buf_str(&faults), faults.len);
+	if (!c->valid)
+		return;
+	report_path(out, path);
+	buf_addf(out, " is a policy, digest sha256:%s\n", c->digest);
 }
 
-static int check_file(const struct policy_files *f, const struct options *o,
-		      const char *path)
+static int look_at(const struct policy_files *f, const char *path,
+		   struct checked *c, struct error *err)
 {
-	AUTO_STRLIST struct strlist problems = {0}, warnings = {0};
-	char digest[SHA256_HEX_SIZE];
-	struct error err = {0};
+	bool ceiling = str_eq(path, f->ceiling);
 	struct policy p;
-	const char *shown = NULL;
-	int r = policy_file_load(f, path,
-				 str_eq(path, f->ceiling) ? POLICY_LOAD_CEILING
-							  : 0,
-				 &p, &problems, &err);
+	int r = policy_file_load(f, path, ceiling ? POLICY_LOAD_CEILING : 0,
+				 &p, &c->problems, err);
 
-	if (r < 0 && problems.n == 0)
-		return refuse(err.text);
-	if (r == 0) {
-		r = policy_digest(&p, digest);
-		if (r == 0)
-			r = add_warnings(f, path, &p, &warnings);
-		policy_done(&p);
-		if (r < 0)
-			return refuse(strerror(-r));
-		shown = digest;
-	}
-	r = options_has(o, OPT_JSON)
-		    ? check_json(o, path, shown, &problems, &warnings)
-		    : check_text(o, path, shown, &problems, &warnings);
-	if (r != 0)
-		return r;
-	return problems.n > 0 ? STATUS_FAULTS : 0;
+	if (r < 0)
+		return c->problems.n > 0 ? 0 : r;
+	r = policy_digest(&p, c->digest);
+	if (r == 0)
+		r = add_warnings(f, path, &p, &c->warnings);
+	policy_done(&p);
+	if (r < 0)
+		return error_set(err, r, "%s", strerror(-r));
+	c->valid = true;
+	return 0;
 }
 
-static int show(const struct policy_files *f, const struct options *o,
-		const char *path)
+static int check(const struct policy_files *f, const struct options *o,
+		 const char *path)
 {
-	AUTO_BUF struct buf out = BUF_INIT(POLICY_SHOW_MAX);
+	AUTO_REPORT struct report report = {0};
+	struct checked c = {0};
+	struct error err = {0};
+	int r = look_at(f, path, &c, &err);
+
+	if (r < 0)
+		r = report_refuse(err.text);
+	else
+		r = report_init(&report, o);
+	if (r == 0) {
+		if (report.json)
+			write_json(&report.out, path, &c);
+		else
+			write_text(&report.out, path, &c);
+		r = report_end(&report);
+	}
+	if (r == 0 && !c.valid)
+		r = STATUS_FAULTS;
+	strlist_done(&c.problems);
+	strlist_done(&c.warnings);
+	return r;
+}
+
+static int in_force(const struct policy_files *f, const struct options *o,
+		    const char *path, struct policy *ret, struct error *err)
+{
 	struct options with = *o; /* borrows all lists but one */
 	struct strlist file = {0};
-	struct error err = {0};
-	struct policy p;
 	int r = 0;
 
 	if (path) {
 		r = strlist_add(&file, path);
 		with.values[OPT_POLICY] = file;
 	}
-	if (r == 0)
-		r = policy_in_force_from(f, &with, &p, &err);
-	strlist_done(&file);
 	if (r < 0)
-		return refuse(err.code ? err.text : strerror(-r));
-	r = options_has(o, OPT_JSON)
-		    ? policy_show_json(&p, &out)
-		    : policy_show_text(&p, colour_wanted(STDOUT_FILENO), &out);
+		return error_set(err, r, "out of memory");
+	r = policy_in_force_from(f, &with, ret, err);
+	strlist_done(&file);
+	return r;
+}
+
+static int show(const struct policy_files *f, const struct options *o,
+		const char *path)
+{
+	AUTO_REPORT struct report report = {0};
+	struct error err = {0};
+	struct policy p;
+	int r;
+
+	if (in_force(f, o, path, &p, &err) < 0)
+		return report_refuse(err.text);
+	r = report_init(&report, o);
+	if (r == 0) {
+		r = report.json ? policy_show_json(&p, &report.out)
+				: policy_show_text(&p, report.colour,
+						   &report.out);
+		r = r < 0 ? report_refuse(strerror(-r)) : report_end(&report);
+	}
 	policy_done(&p);
-	return r < 0 ? refuse(strerror(-r)) : write_out(o, &out);
+	return r;
 }
 
 static int unknown_word(const char *word)
@@ -201,7 +198,7 @@ static int unknown_word(const char *word)
 	buf_add_str(&text, "policy: unknown word ");
 	str_quote(&text, word, 80);
 	buf_addf(&text, "; did you mean %s?", near ? near : "check or show");
-	return refuse(buf_str(&text));
+	return report_refuse(buf_str(&text));
 }
 
 static int check_words(const struct options *o, const char *word,
@@ -210,10 +207,10 @@ static int check_words(const struct options *o, const char *word,
 	if (!str_eq(word, "check") && !str_eq(word, "show"))
 		return unknown_word(word);
 	if (path && (options_has(o, OPT_POLICY) || options_has(o, OPT_PRESET)))
-		return refuse("policy: give the policy once, as FILE or as an "
-			      "option");
+		return report_refuse("policy: give the policy once, as FILE or "
+				     "as an option");
 	if (str_eq(word, "check") && !path && !options_has(o, OPT_POLICY))
-		return refuse("policy check needs a file");
+		return report_refuse("policy check needs a file");
 	return 0;
 }
 
@@ -230,8 +227,8 @@ int verb_policy(const struct options *o)
 	if (!path)
 		path = options_get(o, OPT_POLICY);
 	if (policy_files_init(&files, &err) < 0)
-		return refuse(err.text);
-	status = str_eq(word, "check") ? check_file(&files, o, path)
+		return report_refuse(err.text);
+	status = str_eq(word, "check") ? check(&files, o, path)
 				       : show(&files, o, path);
 	policy_files_done(&files);
 	return status;

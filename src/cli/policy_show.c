@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "cli/colour.h"
+#include "cli/report.h"
 #include "policy/field.h"
 
 #include <errno.h>
@@ -196,9 +197,10 @@ static void add_files(struct rows *rows, const struct policy *p)
 static void add_environment(struct rows *rows, const struct policy *p)
 {
 	add(rows, (struct row){"environment",
-			       "HOME PATH PWD USER LOGNAME SHELL TMPDIR",
-			       "set to the sandbox's", IMPLICIT,
-			       "built from nothing"});
+			       "PATH HOME USER LOGNAME SHELL TMPDIR LANG "
+			       "PINFOLD_TASK, on a terminal TERM",
+			       "the sandbox's, where the policy names no other",
+			       IMPLICIT, "built from nothing"});
 	for (size_t i = 0; i < p->env_pass.n; i++)
 		add(rows, (struct row){"environment", p->env_pass.items[i],
 				       "the caller's value", "env.pass",
@@ -284,23 +286,11 @@ static int build(struct rows *rows, const struct policy *p)
 	return rows->failed;
 }
 
-/* Paths may hold anything; what is harmless is shown as it is. */
-static void add_object(struct buf *out, const char *object)
-{
-	AUTO_BUF struct buf quoted = BUF_INIT(32768);
-
-	str_quote(&quoted, object, 4096);
-	if (quoted.len == strlen(object) + 2)
-		buf_add_str(out, object);
-	else
-		buf_add(out, quoted.data, quoted.len);
-}
-
 static void write_row(struct buf *out, const struct row *row, bool colour)
 {
 	buf_add_str(out, "  ");
 	buf_add_str(out, colour_code(colour, COLOUR_BOLD));
-	add_object(out, row->object);
+	report_path(out, row->object);
 	buf_add_str(out, colour_code(colour, COLOUR_NONE));
 	buf_addf(out, ": %s\n      %s", row->permits,
 		 colour_code(colour, COLOUR_DIM));
@@ -331,7 +321,7 @@ int policy_show_text(const struct policy *p, bool colour, struct buf *out)
 		r = policy_digest(p, digest);
 	if (r == 0) {
 		buf_add_str(out, "policy ");
-		add_object(out, p->name);
+		report_path(out, p->name);
 		buf_addf(out, "\ndigest sha256:%s\n", digest);
 	}
 	for (size_t i = 0; i < rows.n && r == 0; i++) {

@@ -96,6 +96,36 @@ static bool holds_secrets(const char *path)
 	return false;
 }
 
+/*
+ * What is hidden is hidden in the layers of the source. A denial elsewhere that
+ * the sandbox would show all the same is refused, not ignored.
+ */
+static int check_denial(const struct policy *p, const char *path,
+			struct error *err)
+{
+	static const char why[] = "lies in what is granted besides the source, "
+				  "where this version cannot hide it; grant "
+				  "what lies beside it instead";
+
+	if (path[0] != '/')
+		return 0;
+	if (str_eq(path, "/"))
+		return bad_rule(err, "files.deny", path, "would hide "
+				"everything, the command included");
+	if (is_below_any(path, system_paths, ARRAY_SIZE(system_paths)))
+		return bad_rule(err, "files.deny", path, "lies in a system "
+				"directory, which every sandbox shows");
+	for (size_t i = 0; i < p->read.n; i++) {
+		if (path_is_below(path, p->read.items[i]))
+			return bad_rule(err, "files.deny", path, why);
+	}
+	for (size_t i = 0; i < p->write.n; i++) {
+		if (path_is_below(path, p->write.items[i]))
+			return bad_rule(err, "files.deny", path, why);
+	}
+	return 0;
+}
+
 static int check_grant(const struct policy *p, const char *field,
 		       const char *path, struct error *err)
 {
@@ -140,9 +170,8 @@ static int check_files(const struct policy *p, struct error *err)
 				     "is a system directory, which is "
 				     "read-only in every sandbox");
 	}
-	if (r == 0 && strlist_has(&p->deny, "/"))
-		r = bad_rule(err, "files.deny", "/",
-			     "would hide everything, the command included");
+	for (size_t i = 0; i < p->deny.n && r == 0; i++)
+		r = check_denial(p, p->deny.items[i], err);
 	return r;
 }
 
