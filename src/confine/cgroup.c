@@ -21,7 +21,7 @@
 static void init(struct cgroup *c, const char *id)
 {
 	for (int i = 0; i < CGROUP_COUNT; i++)
-		c->parent[i] = c->dir[i] = -1;
+		c->parent[i] = c->dir[i] = c->tasks[i] = -1;
 	c->v2 = false;
 	snprintf(c->name, sizeof(c->name), "pinfold-%s", id);
 }
@@ -201,6 +201,9 @@ static void make_dirs(struct cgroup *c, const struct cgroup_limits *l)
 			continue;
 		c->dir[i] = openat(c->parent[i], c->name,
 				   O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (c->dir[i] >= 0 && i != CGROUP_UNIFIED)
+			c->tasks[i] = openat(c->dir[i], "tasks",
+					     O_WRONLY | O_CLOEXEC);
 	}
 }
 
@@ -232,20 +235,18 @@ const char *cgroup_mechanism(const struct cgroup *c, enum cgroup_controller k)
 	return c->dir[k] >= 0 ? "cgroup v1" : NULL;
 }
 
-int cgroup_attach(const struct cgroup *c, pid_t pid, struct error *err)
+int cgroup_unified(const struct cgroup *c)
 {
-	char text[16];
-	int n = snprintf(text, sizeof(text), "%d", (int)pid);
+	return c->dir[CGROUP_UNIFIED];
+}
 
-	for (int i = 0; i < CGROUP_COUNT; i++) {
-		int r;
-
-		if (c->dir[i] < 0)
-			continue;
-		r = io_write_file(c->dir[i], "cgroup.procs", text, (size_t)n);
-		if (r < 0)
-			return error_set(err, r, "cannot move the sandbox into "
-					 "its cgroup: %s", strerror(-r));
+int cgroup_enter_v1(const struct cgroup *c)
+{
+	/* "0" in "tasks" is the one move that takes no lock of all CPUs
+	 * (cgroup_procs_write_start in the kernel's cgroup.c). */
+	for (int i = 0; i < CGROUP_UNIFIED; i++) {
+		if (c->tasks[i] >= 0 && write(c->tasks[i], "0", 1) != 1)
+			return -errno;
 	}
 	return 0;
 }
@@ -307,7 +308,8 @@ void cgroup_remove(struct cgroup *c)
 			close(c->dir[i]);
 		}
 		close_fd(c->parent[i]);
-		c->dir[i] = c->parent[i] = -1;
+		close_fd(c->tasks[i]);
+		c->dir[i] = c->parent[i] = c->tasks[i] = -1;
 	}
 }
 

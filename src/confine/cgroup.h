@@ -23,6 +23,7 @@ enum cgroup_controller {
 struct cgroup {
 	int parent[CGROUP_COUNT]; /* directories that hold ours; -1: none */
 	int dir[CGROUP_COUNT];    /* ours; -1: this controller is not used */
+	int tasks[CGROUP_COUNT];  /* version 1: its file "tasks" */
 	bool v2;                  /* the controllers are version 2's */
 	char name[48];            /* of each of our directories */
 };
@@ -46,8 +47,17 @@ int cgroup_make(struct cgroup *c, const char *id,
 /* "cgroup v2", "cgroup v1", or NULL when the controller is not used. */
 const char *cgroup_mechanism(const struct cgroup *c, enum cgroup_controller k);
 
-/* Moves a process in, before it has children. 0 or negative. */
-int cgroup_attach(const struct cgroup *c, pid_t pid, struct error *err);
+/*
+ * The version 2 group, for CLONE_INTO_CGROUP; -1 when there is none. Moving a
+ * process in later would wait for every CPU (a grace period, ten milliseconds).
+ */
+int cgroup_unified(const struct cgroup *c);
+
+/*
+ * Moves the calling thread, which is alone in its process, into the version 1
+ * groups. May be called between vfork and exec. 0 or a negative errno.
+ */
+int cgroup_enter_v1(const struct cgroup *c);
 
 /* The limit that was hit ("memory", "processes"), or NULL. */
 const char *cgroup_limit_hit(const struct cgroup *c);

@@ -96,6 +96,7 @@ static int enter_own_namespaces(struct keeper *k, struct error *err)
 }
 
 struct init_start {
+	const struct cgroup *cgroup;
 	int program, channel, keeper, error;
 };
 
@@ -105,8 +106,10 @@ static int init_child(void *arg)
 	static char *const argv[] = {(char *)(uintptr_t) "pinfold-init", NULL};
 	static char *const envp[] = {NULL};
 	struct init_start *s = arg;
-	int r = caps_keep_over_exec();
+	int r = cgroup_enter_v1(s->cgroup);
 
+	if (r == 0)
+		r = caps_keep_over_exec();
 	if (r < 0) {
 		s->error = -r;
 		_exit(125);
@@ -144,7 +147,8 @@ static int start_init(struct keeper *k, struct error *err)
 	AUTO_CLOSE int program = open_program(k, "pinfold-init", err);
 	AUTO_CLOSE int self = sys_pidfd_open(getpid());
 	AUTO_CLOSE int inner = -1;
-	struct init_start start = {.program = program, .keeper = self};
+	struct init_start start = {.cgroup = &k->cgroup,
+				   .program = program, .keeper = self};
 	int pair[2];
 	int r;
 
@@ -157,8 +161,8 @@ static int start_init(struct keeper *k, struct error *err)
 		return error_set(err, r, "cannot make a channel");
 	k->init_channel = pair[0];
 	inner = start.channel = pair[1];
-	k->init_pid = start_vfork(init_child, &start, INIT_NAMESPACES, -1,
-				  &k->init_pidfd);
+	k->init_pid = start_vfork(init_child, &start, INIT_NAMESPACES,
+				  cgroup_unified(&k->cgroup), &k->init_pidfd);
 	if (k->init_pid < 0)
 		return blocked(error_errno(err, "cannot create the sandbox's "
 						"namespaces"),
@@ -172,8 +176,6 @@ static int start_init(struct keeper *k, struct error *err)
 			   s->identity == IDENTITY_SINGLE,
 			   s->uids.extent, s->uids.n, s->gids.extent,
 			   s->gids.n, err);
-	if (r == 0)
-		r = cgroup_attach(&k->cgroup, k->init_pid, err);
 	return r;
 }
 
