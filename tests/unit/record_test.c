@@ -18,13 +18,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char base[64];
+static char base[256];
 static int dir_fd = -1;
+
+static const char *temporary(void)
+{
+	const char *dir = getenv("TMPDIR");
+
+	return dir && *dir ? dir : "/tmp";
+}
 
 static int make_base(void **state)
 {
 	(void)state;
-	strcpy(base, "/tmp/pinfold-record-XXXXXX");
+	snprintf(base, sizeof(base), "%s/pinfold-record-XXXXXX", temporary());
 	if (!mkdtemp(base))
 		return -1;
 	dir_fd = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

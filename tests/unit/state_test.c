@@ -26,21 +26,28 @@
 
 #define DAY 86400
 
-static char base[128];
+static char base[256];
+
+static const char *temporary(void)
+{
+	const char *dir = getenv("TMPDIR");
+
+	return dir && *dir ? dir : "/tmp";
+}
 
 static int make_base(void **state)
 {
 	(void)state;
-	strcpy(base, "/tmp/pinfold-state-XXXXXX");
+	snprintf(base, sizeof(base), "%s/pinfold-state-XXXXXX", temporary());
 	return mkdtemp(base) ? 0 : -1;
 }
 
 static int remove_base(void **state)
 {
-	AUTO_CLOSE int tmp = open("/tmp", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	AUTO_CLOSE int tmp = open(temporary(), O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 	(void)state;
-	return layer_remove(tmp, base + strlen("/tmp/"), NULL);
+	return layer_remove(tmp, strrchr(base, '/') + 1, NULL);
 }
 
 static void open_state(struct state *s)
@@ -54,7 +61,7 @@ static void open_state(struct state *s)
 
 static bool exists(const struct state *s, const char *format, const char *id)
 {
-	char path[256];
+	char path[512];
 
 	snprintf(path, sizeof(path), "%s/", s->path);
 	strcat(path, format);
@@ -175,7 +182,7 @@ static void a_file_in_place_of_the_state_is_an_error_that_names_it(void **state)
 
 static void the_state_lies_where_the_environment_says(void **state)
 {
-	char home[160], want[192], xdg[160], want_xdg[192];
+	char home[512], want[640], xdg[512], want_xdg[640];
 	AUTO_STATE struct state s = STATE_INIT;
 	AUTO_STATE struct state t = STATE_INIT;
 
@@ -557,7 +564,7 @@ static void failed_allocations_are_errors(void **state)
 
 static void the_runtime_directory_is_the_owners_alone(void **state)
 {
-	char own[160], want[192];
+	char own[512], want[640];
 	AUTO_FREE char *path = NULL;
 	AUTO_FREE char *next = NULL;
 	AUTO_CLOSE int fd = -1;

@@ -29,14 +29,21 @@
 
 #define DEEP 10000
 
-static char base[64]; /* the test's own directory, and the working one */
+static char base[256]; /* the test's own directory, and the working one */
 static int base_fd = -1, task_fd = -1, src_fd = -1;
 static struct source src;
+
+static const char *temporary(void)
+{
+	const char *dir = getenv("TMPDIR");
+
+	return dir && *dir ? dir : "/tmp";
+}
 
 static int make_base(void **state)
 {
 	(void)state;
-	strcpy(base, "/tmp/pinfold-ws-XXXXXX");
+	snprintf(base, sizeof(base), "%s/pinfold-ws-XXXXXX", temporary());
 	if (!mkdtemp(base) || chdir(base) < 0 || mkdir("task", 0700) < 0 ||
 	    mkdir("src", 0755) < 0 || chmod("src", 0755) < 0)
 		return -1;
@@ -49,14 +56,14 @@ static int make_base(void **state)
 static int remove_base(void **state)
 {
 	struct error err = {0};
-	int tmp = open("/tmp", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int tmp = open(temporary(), O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 	(void)state;
 	close(base_fd);
 	close(task_fd);
 	close(src_fd);
 	source_done(&src);
-	if (layer_remove(tmp, base + strlen("/tmp/"), &err) < 0)
+	if (layer_remove(tmp, strrchr(base, '/') + 1, &err) < 0)
 		print_error("%s\n", err.text);
 	close(tmp);
 	return err.code;
@@ -89,7 +96,7 @@ static void mark(const char *path, const char *name, const char *value)
 
 static void find_source(void)
 {
-	char path[80];
+	char path[512];
 	struct error err = {0};
 
 	snprintf(path, sizeof(path), "%s/src", base);
@@ -180,7 +187,7 @@ static int find_from(const char *dir, const char *wanted, const char *workdir,
 
 static void the_working_directory_is_the_source_outside_git(void **state)
 {
-	char want[80];
+	char want[512];
 
 	(void)state;
 	snprintf(want, sizeof(want), "%s/src", base);
@@ -194,7 +201,7 @@ static void the_working_directory_is_the_source_outside_git(void **state)
 
 static void the_git_top_level_above_is_the_source(void **state)
 {
-	char want[80], at[96];
+	char want[512], at[512];
 
 	(void)state;
 	make_dir("src/.git");
@@ -210,7 +217,7 @@ static void the_git_top_level_above_is_the_source(void **state)
 
 static void a_git_file_marks_a_top_level_too(void **state)
 {
-	char want[80];
+	char want[512];
 
 	(void)state;
 	write_file("src/.git", "gitdir: /elsewhere/.git/worktrees/x\n");
@@ -247,7 +254,7 @@ static void a_top_level_of_somebody_else_is_not_taken(void **state)
 
 static void the_home_is_refused_with_both_commands(void **state)
 {
-	char home[80];
+	char home[512];
 	struct error err = {0};
 
 	(void)state;
@@ -267,7 +274,7 @@ static void the_home_is_refused_with_both_commands(void **state)
 
 static void a_git_top_level_that_is_the_home_is_not_taken(void **state)
 {
-	char home[80];
+	char home[512];
 
 	(void)state;
 	snprintf(home, sizeof(home), "%s/src", base);
