@@ -88,4 +88,4 @@ uninstall:
 	@DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' tools/install --remove
 
 clean:
-	rm -rf build build-static build-asan build-clang build-fuzz
+	rm -rf build build-static build-asan build-clang build-fuzz build-vm
