@@ -255,8 +255,7 @@ def bomb(host, neighbour, row):
         host, ['--limit', limit], ['./attacks/bomb', name]), timeout=60)
     took = time.monotonic() - began
     sentence = f'bombs: {name} is stopped by {limit}'
-    named = any(line.startswith('pinfold: ') and 'limit' in line and
-                word in line for line in err.splitlines())
+    named = f'pinfold: limit: {word}' in err
     say(status in statuses and named and 'survived' not in out, sentence,
         f'status {status} after {took:.1f} s, stdout {out[-80:]!r}, '
         f'stderr {err[-300:]!r}')
@@ -306,7 +305,7 @@ def attack_clean_up(host):
         host, [], ['sh', '-ec', script, 'sh', host.outside, host.source]))
     say(status == 0, 'clean-up: a task may leave links and closed directories',
         f'status {status}, {err[-300:]!r}')
-    for verb in (['diff', '--json'], ['discard']):
+    for verb in (['diff', '--json'], ['discard', '--yes']):
         status, out, err = run(host, [PINFOLD, *verb])
         say(status == 0 and host.canary not in out + err,
             f'clean-up: {verb[0]} follows no link out of what a task left',

@@ -314,6 +314,10 @@ class Host:
                         faults.append(f'{name} came or went')
                 faults += [f'{name} changed' for name in value
                            if name in now[key] and value[name] != now[key][name]]
+            elif key == 'mounts':
+                faults += [f'mount {line!r} came' for line in
+                           set(now[key].splitlines()) - set(value.splitlines())
+                           if 'pinfold' in line or self.base in line]
             elif key != 'home' and value != now[key]:
                 faults.append(f'{key} changed')
         if self.sentinel.poll() is not None:

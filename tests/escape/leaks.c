@@ -116,7 +116,8 @@ static int signal_state(const struct attack *a)
 	for (int n = 1; n < 32; n++) {
 		if (a->n == 0)
 			blocked += sigismember(&set, n) == 1;
-		else if (n != SIGPIPE && sigaction(n, NULL, &old) == 0)
+		else if (n != SIGPIPE && n != SIGTTIN && n != SIGTTOU &&
+			 sigaction(n, NULL, &old) == 0)
 			blocked += old.sa_handler == SIG_IGN;
 	}
 	attack_note("%d signals", blocked);

@@ -209,10 +209,10 @@ static int cgroup_path_visible(const struct attack *a)
 	(void)a;
 	if (got < 0)
 		return (int)got;
-	attack_note("%.100s", text);
 	for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
 		const char *path = strrchr(line, ':');
 
+		attack_note("%.100s", line);
 		if (path && strcmp(path, ":/"))
 			return 0;
 	}
