@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <spawn.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -19,6 +20,8 @@
 #ifndef PINFOLD_VERSION
 #define PINFOLD_VERSION "unknown"
 #endif
+
+#define COMPILER "pinfold-policy"
 
 /* The files of a chain of "extends", the policy itself first. */
 struct chain {
@@ -108,6 +111,24 @@ static char *path_beside(const char *path, const char *relative)
 	return str_format("%.*s/%s", (int)(slash - path), path, relative);
 }
 
+/* Beside this program, or where a package puts it. */
+static char *find_compiler(void)
+{
+	char exe[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+	char *path;
+
+	if (n < 0)
+		return strdup("/usr/lib/pinfold/" COMPILER);
+	exe[n] = '\0';
+	*strrchr(exe, '/') = '\0';
+	path = str_format("%s/" COMPILER, exe);
+	if (!path || access(path, X_OK) == 0)
+		return path;
+	free(path);
+	return str_format("%s/../lib/pinfold/" COMPILER, exe);
+}
+
 static int start_compiler(const char *program, int question, int answer,
 			  pid_t *ret, struct error *err)
 {
@@ -170,13 +191,13 @@ static int ask(const char *program, const struct buf *question,
 }
 
 /* Everything but the further files that decides what comes out. */
-static int cache_key(const struct policy_files *f, const struct chain *c,
+static int cache_key(const char *compiler, const struct chain *c,
 		     unsigned flags, char key[SHA256_HEX_SIZE])
 {
 	AUTO_BUF struct buf text = BUF_INIT(POLICY_TEXT_MAX + 16384);
 	struct stat st;
 
-	if (stat(f->compiler, &st) < 0)
+	if (stat(compiler, &st) < 0)
 		return -errno;
 	buf_addf(&text, "%s %ju %ju %ju.%09ld %u ", PINFOLD_VERSION,
 		 (uintmax_t)st.st_ino, (uintmax_t)st.st_size,
@@ -259,19 +280,18 @@ static int compile_once(const char *program, const struct chain *c,
 	return compile_answer_read(buf_str(json), json->len, ret, err);
 }
 
-static int compile(const struct policy_files *f, struct chain *c,
-		   unsigned flags, struct buf *json,
-		   struct compile_answer *ret, struct error *err)
+static int compile(const char *program, struct chain *c, unsigned flags,
+		   struct buf *json, struct compile_answer *ret,
+		   struct error *err)
 {
-	int r = compile_once(f->compiler, c, flags, json, ret, err);
+	int r = compile_once(program, c, flags, json, ret, err);
 
 	while (r == 0 && ret->need) {
 		r = chain_add(c, path_beside(c->paths[c->n - 1], ret->need),
 			      err);
 		compile_answer_done(ret);
 		if (r == 0)
-			r = compile_once(f->compiler, c, flags, json, ret,
-					 err);
+			r = compile_once(program, c, flags, json, ret, err);
 	}
 	return r;
 }
@@ -295,13 +315,18 @@ static int load_chain(const struct policy_files *f, struct chain *c,
 		      struct error *err)
 {
 	AUTO_BUF struct buf json = BUF_INIT(COMPILE_ANSWER_MAX);
+	AUTO_FREE char *program = f->compiler ? strdup(f->compiler)
+					      : find_compiler();
 	char key[SHA256_HEX_SIZE];
-	bool cached = f->cache && cache_key(f, c, flags, key) == 0;
+	bool cached;
 	int r;
 
+	if (!program)
+		return error_set(err, -ENOMEM, "out of memory");
+	cached = f->cache && cache_key(program, c, flags, key) == 0;
 	if (cached && from_cache(f->cache, key, ret) == 0)
 		return 0;
-	r = compile(f, c, flags, &json, ret, err);
+	r = compile(program, c, flags, &json, ret, err);
 	if (r == 0 && cached && ret->compiled)
 		to_cache(f->cache, key, c, &json);
 	return r;

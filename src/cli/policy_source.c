@@ -9,32 +9,12 @@
 #include <string.h>
 #include <sys/sysinfo.h>
 
-#define COMPILER "pinfold-policy"
-
 /* An absolute path from the environment, or NULL. */
 static const char *env_path(const char *name)
 {
 	const char *s = getenv(name);
 
 	return s && s[0] == '/' ? s : NULL;
-}
-
-/* Beside this program, or where a package puts it. */
-static char *find_compiler(void)
-{
-	char exe[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
-	char *path;
-
-	if (n < 0)
-		return strdup("/usr/lib/pinfold/" COMPILER);
-	exe[n] = '\0';
-	*strrchr(exe, '/') = '\0';
-	path = str_format("%s/" COMPILER, exe);
-	if (!path || access(path, X_OK) == 0)
-		return path;
-	free(path);
-	return str_format("%s/../lib/pinfold/" COMPILER, exe);
 }
 
 void policy_files_done(struct policy_files *f)
@@ -55,16 +35,15 @@ int policy_files_init(struct policy_files *f, struct error *err)
 	bool ok;
 
 	new.ceiling = strdup(POLICY_CEILING_PATH);
-	new.compiler = find_compiler();
-	ok = new.ceiling && new.compiler;
+	ok = new.ceiling;
 	if (cache)
 		new.cache = str_format("%s/pinfold/policy", cache);
 	else if (home)
 		new.cache = str_format("%s/.cache/pinfold/policy", home);
 	if (home) {
 		new.user = str_format("%s/.config/pinfold/policy.yaml", home);
-		new.home = realpath(home, NULL);
-		ok = ok && new.user;
+		new.home = strdup(home);
+		ok = ok && new.user && new.home;
 	}
 	if (!ok) {
 		policy_files_done(&new);
@@ -205,27 +184,36 @@ static int apply_ceiling(const struct policy_files *f, struct policy *p,
 }
 
 /* The text alone does not tell whose home a path is. */
+static int check_list(const char *home, const struct strlist *list,
+		      const char *field, struct error *err)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		AUTO_BUF struct buf quoted = BUF_INIT(4096);
+
+		if (!path_is_below(home, list->items[i]))
+			continue;
+		str_quote(&quoted, list->items[i], 500);
+		return error_set(err, -EINVAL, "%s: %s holds your home with "
+				 "its keys and secrets; name a directory below",
+				 field, buf_str(&quoted));
+	}
+	return 0;
+}
+
 static int check_home(const struct policy_files *f, const struct policy *p,
 		      struct error *err)
 {
-	const struct strlist *lists[] = {&p->read, &p->write};
+	AUTO_FREE char *home = NULL;
+	int r;
 
-	for (size_t i = 0; f->home && i < ARRAY_SIZE(lists); i++) {
-		for (size_t k = 0; k < lists[i]->n; k++) {
-			AUTO_BUF struct buf quoted = BUF_INIT(4096);
-
-			if (!path_is_below(f->home, lists[i]->items[k]))
-				continue;
-			str_quote(&quoted, lists[i]->items[k], 500);
-			return error_set(err, -EINVAL,
-					 "files.%s: %s holds your home with "
-					 "its keys and secrets; name a "
-					 "directory below",
-					 i == 0 ? "read" : "write",
-					 buf_str(&quoted));
-		}
-	}
-	return 0;
+	if (!f->home || p->read.n + p->write.n == 0)
+		return 0;
+	home = realpath(f->home, NULL);
+	/* A home that is not there cannot be held by anything. */
+	if (!home)
+		return 0;
+	r = check_list(home, &p->read, "files.read", err);
+	return r < 0 ? r : check_list(home, &p->write, "files.write", err);
 }
 
 static int narrow(const struct policy_files *f, const struct options *o,

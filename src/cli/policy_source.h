@@ -20,7 +20,7 @@
  * (policy_done). Done: --policy, --preset, --tier, --read, --write, --env,
  * --limit, --timeout, --workspace, seals, the ceiling, policy_check, grants of
  * the caller's home. Left to the caller: policy_tier_to_run. Costs a few
- * failing opens when no policy file exists.
+ * failing look-ups when no policy file exists.
  */
 int policy_in_force(const struct options *o, struct policy *ret,
 		    struct error *err);
@@ -30,8 +30,8 @@ struct policy_files {
 	char *ceiling;
 	char *user;     /* NULL: none */
 	char *cache;    /* directory of compiled policies; NULL: none */
-	char *compiler; /* the program pinfold-policy */
-	char *home;     /* the caller's, real path; NULL: not known */
+	char *compiler; /* pinfold-policy; NULL: beside this program */
+	char *home;     /* the caller's; NULL: not known */
 };
 
 int policy_files_init(struct policy_files *f, struct error *err);
