@@ -235,6 +235,14 @@ static void put_refusals(struct json_writer *w, const struct record *r)
 	json_array_end(w);
 }
 
+static void put_changes(struct json_writer *w, const struct record_changes *c)
+{
+	if (c->known)
+		put_fields(w, changes_fields, ARRAY_SIZE(changes_fields), c);
+	else
+		json_null(w);
+}
+
 static void put_field(struct json_writer *w, const struct field *f,
 		      const void *base)
 {
@@ -285,11 +293,7 @@ static void put_field(struct json_writer *w, const struct field *f,
 			   &r->usage);
 		break;
 	case TYPE_CHANGES:
-		if (r->changes.known)
-			put_fields(w, changes_fields,
-				   ARRAY_SIZE(changes_fields), &r->changes);
-		else
-			json_null(w);
+		put_changes(w, &r->changes);
 		break;
 	case TYPE_SCHEMA:
 		json_string(w, SCHEMA);
@@ -407,6 +411,22 @@ static int get_refusals(const struct json_value *v, const char *key,
 	return 0;
 }
 
+static bool is_between(const struct json_value *v, int64_t min, int64_t max)
+{
+	return v->type == JSON_INT && v->integer >= min && v->integer <= max;
+}
+
+static int get_string(const struct json_value *v, const char *key, char **ret,
+		      struct error *err)
+{
+	if (v->type == JSON_NULL)
+		return 0;
+	if (!is_text(v))
+		return bad(err, key);
+	*ret = strdup(v->text);
+	return *ret ? 0 : no_memory(err);
+}
+
 static int get_scalar(const struct json_value *v, const struct field *f,
 		      char *at, struct error *err)
 {
@@ -416,21 +436,15 @@ static int get_scalar(const struct json_value *v, const struct field *f,
 
 	switch (f->type) {
 	case TYPE_STRING:
-		if (v->type == JSON_NULL)
-			return 0;
-		if (!is_text(v))
-			return bad(err, f->key);
-		*(char **)to = strdup(v->text);
-		return *(char **)to ? 0 : no_memory(err);
+		return get_string(v, f->key, to, err);
 	case TYPE_UINT:
 	case TYPE_DROPPED:
-		if (v->type != JSON_INT || v->integer < 0)
+		if (!is_between(v, 0, JSON_INT_MAX))
 			return bad(err, f->key);
 		*(uint64_t *)to = (uint64_t)v->integer;
 		return 0;
 	case TYPE_INT:
-		if (v->type != JSON_INT || v->integer < INT_MIN ||
-		    v->integer > INT_MAX)
+		if (!is_between(v, INT_MIN, INT_MAX))
 			return bad(err, f->key);
 		*(int *)to = (int)v->integer;
 		return 0;

@@ -85,33 +85,31 @@ static int open_log(struct log *l, struct error *err)
 	return 1;
 }
 
+static int print(struct log *l, const char *data, size_t len, bool last)
+{
+	AUTO_BUF struct buf out = BUF_INIT(4 * REPORT_PIECE + 512);
+
+	if (!l->terminal)
+		return io_write_all(STDOUT_FILENO, data, len);
+	screen_add(&l->screen, data, len, last, &out);
+	return io_write_all(STDOUT_FILENO, buf_str(&out), out.len);
+}
+
 /* Prints what has come since the last time. 0 or negative. */
 static int print_new(struct log *l, bool last)
 {
-	AUTO_BUF struct buf out = BUF_INIT(4 * REPORT_PIECE + 512);
 	char chunk[REPORT_PIECE];
-	ssize_t n;
+	ssize_t n = 1;
 	int r = 0;
 
-	while (l->fd >= 0 && r == 0) {
+	while (l->fd >= 0 && r == 0 && n != 0) {
 		n = read(l->fd, chunk, sizeof(chunk));
 		if (n < 0 && errno != EINTR)
 			return -errno;
-		if (n == 0)
-			break;
-		if (n > 0 && !l->terminal)
-			r = io_write_all(STDOUT_FILENO, chunk, (size_t)n);
-		if (n > 0 && l->terminal) {
-			buf_reset(&out);
-			screen_add(&l->screen, chunk, (size_t)n, false, &out);
-			r = io_write_all(STDOUT_FILENO, buf_str(&out), out.len);
-		}
+		if (n > 0)
+			r = print(l, chunk, (size_t)n, false);
 	}
-	if (r < 0 || !last || !l->terminal)
-		return r;
-	buf_reset(&out);
-	screen_add(&l->screen, "", 0, true, &out);
-	return io_write_all(STDOUT_FILENO, buf_str(&out), out.len);
+	return r == 0 && last ? print(l, "", 0, true) : r;
 }
 
 /*

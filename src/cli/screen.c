@@ -25,23 +25,27 @@ static enum kind colour(const char *s, size_t len, bool last, size_t *ret_n)
 	return last || len >= COLOUR_LEN_MAX ? SHOW : MORE;
 }
 
+/* Bytes of the character that starts so; 0: none does. */
+static size_t character_len(unsigned char first)
+{
+	if (first < 0xc2 || first > 0xf4)
+		return 0;
+	return first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+}
+
 static enum kind character(const char *s, size_t len, bool last, size_t *ret_n)
 {
-	unsigned char first = (unsigned char)s[0];
-	size_t want = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+	size_t n = character_len((unsigned char)s[0]);
 
-	for (size_t n = 2; n <= 4 && n <= len; n++) {
-		if (!str_is_utf8(s, n))
-			continue;
-		*ret_n = n;
-		/* The C1 controls: some terminals act on them. */
-		return n == 2 && first == 0xc2 && (unsigned char)s[1] < 0xa0
-			       ? SHOW
-			       : PASS;
-	}
 	*ret_n = 1;
-	return len < want && first >= 0xc2 && first <= 0xf4 && !last ? MORE
-								      : SHOW;
+	if (n > len)
+		return last ? SHOW : MORE;
+	if (n == 0 || !str_is_utf8(s, n))
+		return SHOW;
+	*ret_n = n;
+	/* The C1 controls: some terminals act on them. */
+	return (unsigned char)s[0] == 0xc2 && (unsigned char)s[1] < 0xa0 ? SHOW
+									: PASS;
 }
 
 static enum kind next(const char *s, size_t len, bool last, size_t *ret_n)

@@ -202,27 +202,38 @@ static int complete(const struct state *s, const char *prefix,
 			 buf_str(&names), n > NAMES_SHOWN ? ", ..." : "");
 }
 
+/* Checks what the user named, and puts "t-" in front where it is missing. */
+static int read_prefix(const char *want, char prefix[STATE_ID_SIZE + 2],
+		       struct error *err)
+{
+	AUTO_BUF struct buf quoted = BUF_INIT(512);
+	size_t len;
+
+	snprintf(prefix, STATE_ID_SIZE + 2, "%s%s",
+		 str_starts(want, "t-") ? "" : "t-", want);
+	len = strlen(prefix);
+	if (len > 2 && len < STATE_ID_SIZE &&
+	    strspn(prefix + 2, STATE_ID_DIGITS) == len - 2)
+		return 0;
+	str_quote(&quoted, want, 60);
+	return error_set(err, -EINVAL,
+			 "%s is no task: an id is t- and 16 characters "
+			 "(a-z, 2-7), or the beginning of one",
+			 buf_str(&quoted));
+}
+
 int state_task_open(const struct state *s, const char *want,
 		    const char *source, char ret_id[STATE_ID_SIZE], int *ret_fd,
 		    struct error *err)
 {
-	AUTO_BUF struct buf quoted = BUF_INIT(512);
 	char prefix[STATE_ID_SIZE + 2], id[STATE_ID_SIZE];
 	int fd, r;
 
 	if (!want)
 		return open_newest(s, source, ret_id, ret_fd, err);
-	snprintf(prefix, sizeof(prefix), "%s%s",
-		 str_starts(want, "t-") ? "" : "t-", want);
-	if (strlen(want) >= STATE_ID_SIZE || !*want ||
-	    strlen(prefix) >= STATE_ID_SIZE || str_eq(want, "t-") ||
-	    strspn(prefix + 2, STATE_ID_DIGITS) != strlen(prefix + 2)) {
-		str_quote(&quoted, want, 60);
-		return error_set(err, -EINVAL,
-				 "%s is no task: an id is t- and 16 characters "
-				 "(a-z, 2-7), or the beginning of one",
-				 buf_str(&quoted));
-	}
+	r = read_prefix(want, prefix, err);
+	if (r < 0)
+		return r;
 	if (state_is_id(prefix)) {
 		memcpy(id, prefix, sizeof(id));
 	} else {

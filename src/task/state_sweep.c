@@ -51,6 +51,31 @@ static int write_lost(const struct state *s, const char *id, int task_fd,
 	return record_write(task_fd, rec, err);
 }
 
+/* What became of a task that nobody holds; as look_at. */
+static int bury(const struct state *s, const char *id, int task_fd,
+		state_lost_fn *fn, void *arg, struct error *err)
+{
+	struct record rec;
+	int r = 0;
+
+	if (record_read(task_fd, &rec, NULL) < 0)
+		record_init(&rec);
+	if (rec.state == RECORD_RUNNING) {
+		if (fn)
+			fn(arg, id, task_fd);
+		remove_left(id, task_fd);
+		r = write_lost(s, id, task_fd, &rec, err);
+		r = r < 0 ? r : 1;
+	} else if (rec.changes.known && rec.changes.added == 0 &&
+		   rec.changes.modified == 0 && rec.changes.deleted == 0) {
+		remove_left(id, task_fd);
+	}
+	record_done(&rec);
+	if (r >= 0)
+		state_task_end(s, id);
+	return r;
+}
+
 /*
  * Looks at one task that was alive. 1 if it was found lost, 0 if it lives or
  * ended by itself, or negative: it stays for the next sweep.
@@ -60,8 +85,6 @@ static int look_at(const struct state *s, const char *id, state_lost_fn *fn,
 {
 	AUTO_CLOSE int task_fd = -1;
 	AUTO_CLOSE int lock = -1;
-	struct record rec;
-	int r;
 
 	task_fd = openat(s->tasks_fd, id,
 			 O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -75,24 +98,7 @@ static int look_at(const struct state *s, const char *id, state_lost_fn *fn,
 		return 0;
 	if (lock < 0 && lock != -ENOENT)
 		return state_fail(err, lock, "lock task", id);
-	if (record_read(task_fd, &rec, NULL) < 0)
-		record_init(&rec);
-	if (rec.state != RECORD_RUNNING) {
-		if (rec.changes.known && !rec.changes.added &&
-		    !rec.changes.modified && !rec.changes.deleted)
-			remove_left(id, task_fd);
-		r = 0;
-	} else {
-		if (fn)
-			fn(arg, id, task_fd);
-		remove_left(id, task_fd);
-		r = write_lost(s, id, task_fd, &rec, err);
-		r = r < 0 ? r : 1;
-	}
-	record_done(&rec);
-	if (r >= 0)
-		state_task_end(s, id);
-	return r;
+	return bury(s, id, task_fd, fn, arg, err);
 }
 
 /* At most STATE_SWEEP_MAX names of live/, each with the same chance. */

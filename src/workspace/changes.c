@@ -210,6 +210,26 @@ static int enter(struct scan *s, const char *name, const struct before *before,
 	return 0;
 }
 
+/* Allocated bytes; a file of several links counts its part at each. */
+static uint64_t bytes_of(const struct stat *st)
+{
+	uint64_t bytes = (uint64_t)st->st_blocks * 512;
+
+	return S_ISDIR(st->st_mode) || st->st_nlink < 2 ? bytes
+							: bytes / st->st_nlink;
+}
+
+static int report_entry(struct scan *s, const char *name,
+			const struct stat *now, const struct before *before,
+			struct error *err)
+{
+	if (!before->mode)
+		return report(s, name, CHANGE_ADDED, now, 0, err);
+	if (is_changed(s, name, now, before))
+		return report(s, name, CHANGE_MODIFIED, now, before->mode, err);
+	return 0;
+}
+
 static int scan_entry(struct scan *s, const char *name, struct error *err)
 {
 	struct before before;
@@ -231,14 +251,8 @@ static int scan_entry(struct scan *s, const char *name, struct error *err)
 		return before.mode ? report(s, name, CHANGE_DELETED, NULL,
 					    before.mode, err)
 				   : 0;
-	s->counts.bytes += (uint64_t)now.st_blocks * 512 /
-			   (S_ISDIR(now.st_mode) || !now.st_nlink
-				    ? 1
-				    : (uint64_t)now.st_nlink);
-	if (!before.mode)
-		r = report(s, name, CHANGE_ADDED, &now, 0, err);
-	else if (is_changed(s, name, &now, &before))
-		r = report(s, name, CHANGE_MODIFIED, &now, before.mode, err);
+	s->counts.bytes += bytes_of(&now);
+	r = report_entry(s, name, &now, &before, err);
 	if (r != 0 || !S_ISDIR(now.st_mode))
 		return r;
 	return enter(s, name, &before, err);
@@ -404,46 +418,62 @@ int changes_scan(int task_fd, int source_fd, bool copied, uint64_t max_entries,
 	return r;
 }
 
+struct usage {
+	struct walk walk;
+	uint64_t bytes, inodes;
+	bool incomplete; /* a directory could not be read */
+};
+
+static int use_entry(struct usage *u, const char *name)
+{
+	struct stat st;
+	int r;
+
+	if (fstatat(walk_fd(&u->walk), name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+		u->incomplete = u->incomplete || errno == EACCES;
+		return 0;
+	}
+	u->inodes++;
+	u->bytes += bytes_of(&st);
+	if (!S_ISDIR(st.st_mode))
+		return 0;
+	r = walk_enter(&u->walk, name, false, NULL);
+	u->incomplete = u->incomplete || r == -EACCES;
+	return r == -EACCES || r == -ENOENT || r == -ENOTDIR || r == -ELOOP
+		       ? 0
+		       : r;
+}
+
+/* 1: goes on, 0: the walk is over, or negative. */
+static int use_next(struct usage *u)
+{
+	struct dirent *e;
+	int r = walk_next(&u->walk, &e, NULL);
+
+	if (r == 0 && u->walk.depth == 1)
+		return 0;
+	if (r == 0)
+		r = walk_leave(&u->walk, NULL);
+	else if (r > 0)
+		r = use_entry(u, e->d_name);
+	return r < 0 ? r : 1;
+}
+
 int changes_usage(int dir_fd, const char *name, uint64_t max_bytes,
 		  uint64_t max_inodes, uint64_t *ret_bytes,
 		  uint64_t *ret_inodes)
 {
-	AUTO_WALK struct walk w = {0};
-	uint64_t bytes = 0, inodes = 0;
-	int result = 0;
-	struct dirent *e;
-	struct stat st;
-	int r = walk_init(&w, dir_fd, name, -1, NULL);
+	struct usage u = {0};
+	int r = walk_init(&u.walk, dir_fd, name, -1, NULL);
 
-	while (r >= 0 && bytes <= max_bytes && inodes <= max_inodes) {
-		r = walk_next(&w, &e, NULL);
-		if (r == 0 && w.depth == 1)
-			break;
-		if (r == 0)
-			r = walk_leave(&w, NULL);
-		if (r < 0)
-			break;
-		if (r == 0)
-			continue;
-		if (fstatat(walk_fd(&w), e->d_name, &st, AT_SYMLINK_NOFOLLOW)) {
-			result = errno == EACCES ? -EACCES : result;
-			continue;
-		}
-		inodes++;
-		bytes += (uint64_t)st.st_blocks * 512 /
-			 (S_ISDIR(st.st_mode) || !st.st_nlink
-				  ? 1
-				  : (uint64_t)st.st_nlink);
-		if (!S_ISDIR(st.st_mode))
-			continue;
-		r = walk_enter(&w, e->d_name, false, NULL);
-		if (r == -EACCES)
-			result = r;
-		if (r == -EACCES || r == -ENOENT || r == -ENOTDIR ||
-		    r == -ELOOP)
-			r = 0;
-	}
-	*ret_bytes = bytes;
-	*ret_inodes = inodes;
-	return r < 0 && r != -ENOENT ? r : result;
+	if (r == 0)
+		r = 1;
+	while (r > 0 && u.bytes <= max_bytes && u.inodes <= max_inodes)
+		r = use_next(&u);
+	walk_done(&u.walk);
+	*ret_bytes = u.bytes;
+	*ret_inodes = u.inodes;
+	if (r < 0 && r != -ENOENT)
+		return r;
+	return u.incomplete ? -EACCES : 0;
 }

@@ -167,10 +167,40 @@ static int fill_file(struct copy *c, int from, int to, const struct stat *st)
 	return copy_attributes(from, to);
 }
 
-static int copy_regular(struct copy *c, const char *name, struct error *err)
+static int too_large(const struct copy *c, struct error *err)
+{
+	return error_set(err, -EFBIG,
+			 "the source is too large to be copied: more than %llu "
+			 "bytes (limit disk)",
+			 (unsigned long long)c->max_bytes);
+}
+
+/* Makes name a copy of the file from. */
+static int copy_open_file(struct copy *c, const char *name, int from,
+			  const struct stat *st, struct error *err)
+{
+	AUTO_CLOSE int to = openat(here(c), name,
+				   O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW |
+					   O_CLOEXEC,
+				   0600);
+	int r;
+
+	if (to < 0)
+		return fail(c, err, -errno, name);
+	r = fill_file(c, from, to, st);
+	if (r == -EFBIG)
+		return too_large(c, err);
+	if (r == 0)
+		r = dress(c, name, st, st->st_mode & 01777);
+	if (r == 0 && st->st_nlink > 1)
+		r = remember_link(c, name, st);
+	return r < 0 ? fail(c, err, r, name) : note(c, name, st, 0, err);
+}
+
+static int copy_regular(struct copy *c, const char *name,
+			const struct stat *seen, struct error *err)
 {
 	AUTO_CLOSE int from = -1;
-	AUTO_CLOSE int to = -1;
 	struct stat st;
 	int r;
 
@@ -178,13 +208,10 @@ static int copy_regular(struct copy *c, const char *name, struct error *err)
 			    O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	if (from == -ENOENT || from == -ELOOP)
 		return 0; /* It went or was replaced meanwhile. */
-	if (from < 0 && from != -EACCES)
-		return fail(c, err, from, name);
+	if (from == -EACCES)
+		return copy_closed(c, name, seen, err);
 	if (from < 0)
-		return fstatat(walk_fd(&c->walk), name, &st,
-			       AT_SYMLINK_NOFOLLOW) < 0
-			       ? fail(c, err, -errno, name)
-			       : copy_closed(c, name, &st, err);
+		return fail(c, err, from, name);
 	if (fstat(from, &st) < 0)
 		return fail(c, err, -errno, name);
 	if (!S_ISREG(st.st_mode))
@@ -194,21 +221,7 @@ static int copy_regular(struct copy *c, const char *name, struct error *err)
 		if (r != 0)
 			return r < 0 ? r : 0;
 	}
-	to = openat(here(c), name,
-		    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (to < 0)
-		return fail(c, err, -errno, name);
-	r = fill_file(c, from, to, &st);
-	if (r == -EFBIG)
-		return error_set(err, r,
-				 "the source is too large to be copied: more "
-				 "than %llu bytes (limit disk)",
-				 (unsigned long long)c->max_bytes);
-	if (r == 0)
-		r = dress(c, name, &st, st.st_mode & 01777);
-	if (r == 0 && st.st_nlink > 1)
-		r = remember_link(c, name, &st);
-	return r < 0 ? fail(c, err, r, name) : note(c, name, &st, 0, err);
+	return copy_open_file(c, name, from, &st, err);
 }
 
 static int copy_symlink(struct copy *c, const char *name,
@@ -252,17 +265,23 @@ static int enter_directory(struct copy *c, const char *name,
 	if (mkdirat(here(c), name, 0700) < 0)
 		return fail(c, err, -errno, name);
 	r = walk_enter(&c->walk, name, true, err);
-	if (r == -EXDEV || r == -EACCES)
-		return end_empty(c, name, st,
-				 r == -EACCES ? 0 : st->st_mode & 03777, err);
-	if (r == -ENOENT || r == -ENOTDIR || r == -ELOOP)
-		return unlinkat(here(c), name, AT_REMOVEDIR) < 0
-			       ? fail(c, err, -errno, name)
-			       : 0;
-	if (r < 0)
+	switch (r) {
+	case 0:
+		walk_top(&c->walk)->block = c->manifest.n;
+		return 0;
+	case -EXDEV:
+		return end_empty(c, name, st, st->st_mode & 03777, err);
+	case -EACCES:
+		return end_empty(c, name, st, 0, err);
+	case -ENOENT:
+	case -ENOTDIR:
+	case -ELOOP: /* It went or was replaced meanwhile. */
+		if (unlinkat(here(c), name, AT_REMOVEDIR) < 0)
+			return fail(c, err, -errno, name);
+		return 0;
+	default:
 		return r;
-	walk_top(&c->walk)->block = c->manifest.n;
-	return 0;
+	}
 }
 
 static int copy_entry(struct copy *c, const char *name, struct error *err)
@@ -272,7 +291,7 @@ static int copy_entry(struct copy *c, const char *name, struct error *err)
 	if (fstatat(walk_fd(&c->walk), name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : fail(c, err, -errno, name);
 	if (S_ISREG(st.st_mode))
-		return copy_regular(c, name, err);
+		return copy_regular(c, name, &st, err);
 	if (S_ISDIR(st.st_mode))
 		return enter_directory(c, name, &st, err);
 	if (S_ISLNK(st.st_mode))

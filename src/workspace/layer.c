@@ -82,11 +82,21 @@ static bool holds_state(const struct source *s, int task_fd)
 	return path_is_below(path, s->path);
 }
 
+/* Does the source, or its git directory, belong to others? */
+static bool is_foreign(const struct source *s, uid_t uid, gid_t gid)
+{
+	struct stat st;
+
+	if (s->owner != uid || s->group != gid)
+		return true;
+	return fstatat(s->fd, ".git", &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       (st.st_uid != uid || st.st_gid != gid);
+}
+
 enum layer_trouble layer_probe(const struct source *s, int task_fd, uid_t uid,
 			       gid_t gid, bool all_ids)
 {
 	struct statfs fs;
-	struct stat st;
 
 	if (fstatfs(task_fd, &fs) == 0 && !carries_upper((uint32_t)fs.f_type))
 		return LAYER_STATE_DIRECTORY;
@@ -96,14 +106,8 @@ enum layer_trouble layer_probe(const struct source *s, int task_fd, uid_t uid,
 		return LAYER_SOURCE_SYSTEM;
 	if (holds_state(s, task_fd))
 		return LAYER_OVERLAPS;
-	if (all_ids)
-		return LAYER_OK;
-	if (s->owner != uid || s->group != gid)
-		return LAYER_FOREIGN_OWNER;
-	if (fstatat(s->fd, ".git", &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	    (st.st_uid != uid || st.st_gid != gid))
-		return LAYER_FOREIGN_OWNER;
-	return LAYER_OK;
+	return !all_ids && is_foreign(s, uid, gid) ? LAYER_FOREIGN_OWNER
+						   : LAYER_OK;
 }
 
 const char *layer_trouble_text(enum layer_trouble t)

@@ -143,32 +143,33 @@ static int move_up(struct removal *m, int dir_fd, const char *name)
 	return 0;
 }
 
+/* Removes what is no directory. 0, -EISDIR if it is one, or negative. */
+static int remove_file(int dir_fd, const char *name, unsigned char type)
+{
+	if (type == DT_DIR)
+		return -EISDIR;
+	if (unlinkat(dir_fd, name, 0) == 0 || errno == ENOENT)
+		return 0;
+	/* EPERM is what POSIX has for a directory. */
+	return type == DT_UNKNOWN && errno == EPERM ? -EISDIR : -errno;
+}
+
 /* Deals with one entry of the directory on top of the stack. */
 static int remove_entry(struct removal *m, const struct dirent *e,
 			struct error *err)
 {
 	int fd = dirfd(m->levels[m->depth - 1].dir);
-	int r;
+	int r = remove_file(fd, e->d_name, e->d_type);
 
-	if (e->d_type != DT_DIR) {
-		if (unlinkat(fd, e->d_name, 0) == 0 || errno == ENOENT)
-			return 0;
-		/* EPERM is what POSIX has for a directory. */
-		if (errno != EISDIR && errno != EPERM)
-			return fail(err, -errno, "remove", e->d_name);
-	}
-	if (m->depth < STACK_MAX)
-		r = push(m, fd, e->d_name);
-	else
-		r = move_up(m, fd, e->d_name);
-	if (r == 0 || r == -ENOENT)
+	if (r == 0)
 		return 0;
-	if (r == -ENOTDIR || r == -ELOOP) {
-		if (e->d_type != DT_DIR)
-			return fail(err, -EPERM, "remove", e->d_name);
-		/* It was replaced by something else: the next pass sees it. */
+	if (r != -EISDIR)
+		return fail(err, r, "remove", e->d_name);
+	r = m->depth < STACK_MAX ? push(m, fd, e->d_name)
+				 : move_up(m, fd, e->d_name);
+	/* It went, or was replaced by something that the next pass sees. */
+	if (r == 0 || r == -ENOENT || r == -ENOTDIR || r == -ELOOP)
 		return 0;
-	}
 	return fail(err, r, "remove directory", e->d_name);
 }
 
@@ -199,10 +200,24 @@ static bool is_dots(const char *name)
 	return str_eq(name, ".") || str_eq(name, "..");
 }
 
+/* Takes one step: an entry, or the end of a directory. */
+static int step(struct removal *m, struct error *err)
+{
+	struct level *l = &m->levels[m->depth - 1];
+	struct dirent *e;
+
+	errno = 0;
+	e = readdir(l->dir);
+	if (!e && errno)
+		return fail(err, -errno, "read directory", l->name);
+	if (!e)
+		return finish_level(m, err);
+	return is_dots(e->d_name) ? 0 : remove_entry(m, e, err);
+}
+
 int layer_remove(int dir_fd, const char *name, struct error *err)
 {
 	AUTO_REMOVAL struct removal m = {.dir_fd = dir_fd};
-	struct dirent *e;
 	int r;
 
 	if (unlinkat(dir_fd, name, 0) == 0 || errno == ENOENT)
@@ -214,20 +229,7 @@ int layer_remove(int dir_fd, const char *name, struct error *err)
 		return 0;
 	if (r < 0)
 		return fail(err, r, "remove", name);
-	while (m.depth > 0) {
-		errno = 0;
-		e = readdir(m.levels[m.depth - 1].dir);
-		if (e && is_dots(e->d_name))
-			continue;
-		if (!e && errno)
-			r = fail(err, -errno, "read directory",
-				 m.levels[m.depth - 1].name);
-		else if (e)
-			r = remove_entry(&m, e, err);
-		else
-			r = finish_level(&m, err);
-		if (r < 0)
-			return r;
-	}
-	return 0;
+	while (m.depth > 0 && r == 0)
+		r = step(&m, err);
+	return r;
 }

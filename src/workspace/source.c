@@ -159,7 +159,22 @@ static int find_unasked(const char *home, uid_t uid, char **ret_path,
 			      err);
 }
 
-/* Where the command starts, given the source (path NULL: none). */
+/* Without a source: a place that need exist inside only. */
+static int keep_workdir(const char *workdir, char **ret, struct error *err)
+{
+	*ret = NULL;
+	if (!workdir)
+		return 0;
+	if (!path_is_normal(workdir))
+		return fail(err, -EINVAL,
+			    "without a source the working directory must be an "
+			    "absolute path without . and ..:",
+			    workdir);
+	*ret = strdup(workdir);
+	return *ret ? 0 : error_set(err, -ENOMEM, "out of memory");
+}
+
+/* Where the command starts in the source path. */
 static int find_workdir(const char *workdir, const char *path, char **ret,
 			struct error *err)
 {
@@ -168,42 +183,45 @@ static int find_workdir(const char *workdir, const char *path, char **ret,
 	char cwd[PATH_MAX];
 	int r;
 
-	if (!path && workdir) {
-		/* It need exist inside only. */
-		if (!path_is_normal(workdir))
-			return fail(err, -EINVAL,
-				    "without a source the working directory "
-				    "must be an absolute path without . and "
-				    "..:",
-				    workdir);
-		*ret = strdup(workdir);
+	if (!workdir) {
+		bool below = getcwd(cwd, sizeof(cwd)) && path_is_normal(cwd) &&
+			     path_is_below(cwd, path);
+
+		*ret = strdup(below ? cwd : path);
 		return *ret ? 0 : error_set(err, -ENOMEM, "out of memory");
 	}
-	if (!path) {
-		*ret = NULL;
-		return 0;
-	}
-	if (workdir) {
-		r = open_directory(workdir, "cannot open the working directory",
-				   &real, &fd, err);
-		if (r < 0)
-			return r;
-		if (!path_is_below(real, path))
-			return error_set(err, -EINVAL,
-					 "the working directory %s is not below "
-					 "the source %s",
-					 real, path);
-	} else {
-		real = strdup(getcwd(cwd, sizeof(cwd)) &&
-					      path_is_normal(cwd) &&
-					      path_is_below(cwd, path)
-				      ? cwd
-				      : path);
-		if (!real)
-			return error_set(err, -ENOMEM, "out of memory");
-	}
+	r = open_directory(workdir, "cannot open the working directory", &real,
+			   &fd, err);
+	if (r < 0)
+		return r;
+	if (!path_is_below(real, path))
+		return error_set(err, -EINVAL,
+				 "the working directory %s is not below the "
+				 "source %s",
+				 real, path);
 	*ret = steal_ptr(&real);
 	return 0;
+}
+
+/* The source itself; *ret_path NULL for "none". */
+static int find_path(const char *wanted, const char *home, uid_t uid,
+		     char **ret_path, int *ret_fd, struct error *err)
+{
+	int r;
+
+	if (!wanted)
+		return find_unasked(home, uid, ret_path, ret_fd, err);
+	if (!*wanted)
+		return error_set(err, -EINVAL, "the source is an empty name");
+	if (str_eq(wanted, "none"))
+		return 0;
+	r = open_directory(wanted, "cannot use as the source", ret_path, ret_fd,
+			   err);
+	if (r == 0 && str_eq(*ret_path, "/"))
+		return error_set(err, -EINVAL,
+				 "the whole file system (/) cannot be a source: "
+				 "name a directory, or --source none");
+	return r;
 }
 
 int source_find(const char *wanted, const char *workdir, const char *home,
@@ -213,22 +231,12 @@ int source_find(const char *wanted, const char *workdir, const char *home,
 	AUTO_FREE char *start = NULL;
 	AUTO_CLOSE int fd = -1;
 	struct stat st = {.st_uid = uid};
-	int r = 0;
+	int r = find_path(wanted, home, uid, &path, &fd, err);
 
-	if (wanted && !*wanted)
-		return error_set(err, -EINVAL, "the source is an empty name");
-	if (!wanted)
-		r = find_unasked(home, uid, &path, &fd, err);
-	else if (!str_eq(wanted, "none"))
-		r = open_directory(wanted, "cannot use as the source", &path,
-				   &fd, err);
 	if (r < 0)
 		return r;
-	if (path && str_eq(path, "/"))
-		return error_set(err, -EINVAL,
-				 "the whole file system (/) cannot be a source: "
-				 "name a directory, or --source none");
-	r = find_workdir(workdir, path, &start, err);
+	r = path ? find_workdir(workdir, path, &start, err)
+		 : keep_workdir(workdir, &start, err);
 	if (r < 0)
 		return r;
 	if (fd >= 0 && fstat(fd, &st) < 0)

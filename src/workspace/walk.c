@@ -181,13 +181,36 @@ static int put_aside(struct walk *w, size_t index)
 	return 0;
 }
 
+/* The counterpart of name; *ret is -1 where there is none. */
+static int enter_other(const struct walk_level *l, const char *name, int *ret)
+{
+	int fd = walk_open_at(l->other, name, O_PATH | O_DIRECTORY);
+
+	*ret = fd < 0 ? -1 : fd;
+	switch (fd) {
+	case -ENOENT:
+	case -ENOTDIR:
+	case -ELOOP: /* a link */
+	case -EXDEV: /* another mount */
+		return 0;
+	default:
+		return fd < 0 ? fd : 0;
+	}
+}
+
+static int add_name(struct walk *w, const char *name)
+{
+	if (w->path.len > 0)
+		buf_add_char(&w->path, '/');
+	return buf_add_str(&w->path, name);
+}
+
 int walk_enter(struct walk *w, const char *name, bool pair, struct error *err)
 {
 	struct walk_level *l = walk_top(w);
 	AUTO_CLOSE int fd = -1;
 	AUTO_CLOSE int other = -1;
-	size_t old_len = w->path.len;
-	int r;
+	int r = 0;
 
 	if (w->depth >= WALK_DEPTH_MAX)
 		return error_set(err, -ENAMETOOLONG,
@@ -197,16 +220,14 @@ int walk_enter(struct walk *w, const char *name, bool pair, struct error *err)
 			  O_RDONLY | O_DIRECTORY | O_NONBLOCK);
 	if (fd < 0)
 		return walk_error(w, err, fd, "cannot open", name);
-	if (pair && l->other >= 0) {
-		other = walk_open_at(l->other, name, O_PATH | O_DIRECTORY);
-		if (other < 0 && other != -ENOENT && other != -ENOTDIR &&
-		    other != -ELOOP && other != -EXDEV)
-			return walk_error(w, err, other, "cannot open", name);
-	}
-	if ((old_len > 0 && buf_add_char(&w->path, '/') < 0) ||
-	    buf_add_str(&w->path, name) < 0)
-		return error_set(err, w->path.failed,
-				 "cannot hold a path of %zu bytes", old_len);
+	if (pair && l->other >= 0)
+		r = enter_other(l, name, &other);
+	if (r < 0)
+		return walk_error(w, err, r, "cannot open", name);
+	r = add_name(w, name);
+	if (r < 0)
+		return error_set(err, r, "cannot hold a path of %zu bytes",
+				 w->path.len);
 	r = push(w, steal_fd(&fd), steal_fd(&other));
 	if (r == 0 && w->depth > WALK_WINDOW)
 		r = put_aside(w, w->depth - 1 - WALK_WINDOW);
