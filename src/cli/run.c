@@ -15,13 +15,16 @@ static int print_json(const struct options *o, const struct record *r)
 	AUTO_BUF struct buf b = BUF_INIT(RECORD_MAX);
 	const char *path = options_get(o, OPT_JSON);
 	int bad = record_to_json(r, &b);
+	AUTO_CLOSE int fd = -1;
 
 	buf_add_char(&b, '\n');
 	if (bad < 0 || b.failed)
 		return -EFBIG;
 	if (!path[0])
 		return io_write_all(2, b.data, b.len);
-	return io_replace_file(AT_FDCWD, path, b.data, b.len, 0644);
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY,
+		  0666);
+	return fd < 0 ? -errno : io_write_all(fd, b.data, b.len);
 }
 
 static int json_refusal(const struct options *o, const struct launch *l,
@@ -129,8 +132,13 @@ static int report(struct launch *l, const struct options *o,
 	}
 	count_changes(l, &r);
 	say_changes(l, &r);
-	if (json && print_json(o, &r) < 0)
-		fprintf(stderr, "pinfold: cannot write --json\n");
+	if (json) {
+		int bad = print_json(o, &r);
+
+		if (bad < 0)
+			fprintf(stderr, "pinfold: cannot write --json: %s\n",
+				strerror(-bad));
+	}
 	record_done(&r);
 	return status;
 }
