@@ -133,10 +133,16 @@ const char *layer_trouble_text(enum layer_trouble t)
 int layer_make(int task_fd, const struct source *s, uid_t as_uid, gid_t as_gid,
 	       struct error *err)
 {
-	mode_t mode = s->fd < 0 ? 0755 : s->mode & 07777;
-	mode_t mask = umask(0);
-	int r = mkdirat(task_fd, "upper", mode & 01777);
+	struct stat st = {.st_mode = s->fd < 0 ? S_IFDIR | 0755 : s->mode};
+	mode_t mode, mask;
+	int r;
 
+	/* Who has only opened a directory leaves the mode to us. */
+	if (!S_ISDIR(st.st_mode) && fstat(s->fd, &st) < 0)
+		return error_errno(err, "cannot read the source");
+	mode = st.st_mode & 07777;
+	mask = umask(0);
+	r = mkdirat(task_fd, "upper", mode & 01777);
 	umask(mask);
 	if (r < 0)
 		return error_errno(err, "cannot make the directory for "

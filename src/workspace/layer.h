@@ -34,7 +34,8 @@ enum layer_trouble layer_probe(const struct source *s, int task_fd, uid_t uid,
 const char *layer_trouble_text(enum layer_trouble t);
 
 /*
- * Makes upper/ and work/ below task_fd. upper gets the source's mode and, when
+ * Makes upper/ and work/ below task_fd. upper gets the source's mode (read from
+ * its descriptor where s->mode is not set) and, when
  * as_uid is not -1, that owner and group (a root caller). -EEXIST when the task
  * has an upper already: a used one is never mounted again.
  */
