@@ -34,7 +34,6 @@ void record_done(struct record *r)
 	strlist_done(&r->argv);
 	strlist_done(&r->labels);
 	free(r->source);
-	strlist_done(&r->write);
 	free(r->workdir);
 	free(r->workspace);
 	free(r->tier);

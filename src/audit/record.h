@@ -79,8 +79,6 @@ struct record {
 	uint64_t argv_dropped; /* bytes that a record read from disk leaves out */
 	struct strlist labels; /* "K=V" */
 	char *source;   /* host path, or NULL for none */
-	/* Directories beside the source that it may write: write.N's, in order. */
-	struct strlist write;
 	char *workdir;
 	char *workspace; /* "overlay", "copy", "direct", "none" */
 	char *tier;

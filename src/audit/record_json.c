@@ -73,7 +73,6 @@ static const struct field record_fields[] = {
 	FIELD(usage, TYPE_USAGE),
 	FIELD(workdir, TYPE_STRING),
 	FIELD(workspace, TYPE_STRING),
-	FIELD(write, TYPE_STRINGS),
 };
 #undef FIELD
 

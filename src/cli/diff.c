@@ -161,7 +161,7 @@ static int show_layers(struct diff *d, const struct pick *p, struct error *err)
 	d->prefix = NULL;
 	if (has_layer(p->fd, "upper"))
 		r = show_layer(d, p->fd, rec->source, copied, err);
-	for (size_t i = 0; i < rec->write.n && r == 0; i++) {
+	for (size_t i = 0; i < p->write.n && r == 0; i++) {
 		char name[STATE_WRITE_NAME_MAX];
 		AUTO_CLOSE int fd = -1;
 
@@ -172,7 +172,7 @@ static int show_layers(struct diff *d, const struct pick *p, struct error *err)
 						 O_CLOEXEC);
 		if (fd < 0)
 			return error_errno(err, "cannot open %s", name);
-		d->prefix = rec->write.items[i];
+		d->prefix = p->write.items[i];
 		r = show_layer(d, fd, d->prefix, false, err);
 	}
 	return r;

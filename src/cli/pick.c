@@ -1,7 +1,9 @@
 #include "cli/pick.h"
 
 #include "base/cleanup.h"
+#include "base/io.h"
 #include "base/str.h"
+#include "policy/policy.h"
 #include "workspace/source.h"
 
 #include <errno.h>
@@ -14,7 +16,22 @@ void pick_done(struct pick *p)
 {
 	close_fd(p->fd);
 	record_done(&p->record);
+	strlist_done(&p->write);
 	*p = (struct pick)PICK_INIT;
+}
+
+/* A task that never got a policy has no further layers. */
+static void read_write(struct pick *p)
+{
+	AUTO_BUF struct buf json = BUF_INIT(POLICY_TEXT_MAX);
+	struct policy policy;
+
+	if (io_read_file(p->fd, "policy.json", &json) < 0 ||
+	    policy_from_json(buf_str(&json), json.len, &policy, NULL) < 0)
+		return;
+	p->write = policy.write;
+	policy.write = (struct strlist){0};
+	policy_done(&policy);
 }
 
 /* Takes fd. A task that has no record (yet) is shown with an empty one. */
@@ -27,6 +44,8 @@ static int fill(const char *id, int fd, struct pick *ret)
 		record_init(&ret->record);
 		memcpy(ret->record.id, id, STATE_ID_SIZE);
 	}
+	if (faccessat(fd, "write.0", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		read_write(ret);
 	return 0;
 }
 

@@ -11,6 +11,8 @@ struct pick {
 	int fd; /* of the task's directory */
 	bool alive;
 	struct record record; /* of its end, or of its start while it runs */
+	/* What write.0, write.1 ... lie over, by the task's own policy. */
+	struct strlist write;
 };
 
 #define AUTO_PICK __attribute__((cleanup(pick_done)))

@@ -270,8 +270,8 @@ static void detail(struct report *report, const struct pick *p,
 	buf_add_char(out, '\n');
 	detail_text(out, "name", r->name);
 	detail_text(out, "source", r->source);
-	for (size_t i = 0; i < r->write.n; i++)
-		detail_text(out, "write", r->write.items[i]);
+	for (size_t i = 0; i < p->write.n; i++)
+		detail_text(out, "write", p->write.items[i]);
 	detail_text(out, "workdir", r->workdir);
 	detail_text(out, "workspace", r->workspace);
 	detail_text(out, "tier", r->tier);

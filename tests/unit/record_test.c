@@ -74,7 +74,6 @@ static int fill(struct record *r)
 	bad |= strlist_add(&r->argv, "-c\n\x01\xfe");
 	bad |= strlist_add(&r->argv, "");
 	bad |= strlist_add(&r->labels, "a=b");
-	bad |= strlist_add(&r->write, "/srv/data");
 	bad |= !(r->source = strdup("/src/\xff"));
 	bad |= !(r->workdir = strdup("/src"));
 	bad |= !(r->workspace = strdup("overlay"));
@@ -122,7 +121,6 @@ static void what_is_written_is_read_again(void **state)
 	assert_true(again.enforced[0].hard);
 	assert_int_equal(again.refusals[0].count, 2);
 	assert_string_equal(again.refusals[0].comm, "cu\\xffrl");
-	assert_string_equal(again.write.items[0], "/srv/data");
 	assert_int_equal(again.usage.wall_us, 1);
 	assert_true(again.changes.known);
 	to_json(&again, &second);
