@@ -195,6 +195,7 @@ static void make_dirs(struct cgroup *c, const struct cgroup_limits *l)
 {
 	for (int i = 0; i < CGROUP_COUNT; i++) {
 		if (c->parent[i] < 0 || (c->v2 && i != CGROUP_UNIFIED) ||
+		    (i == CGROUP_UNIFIED && c->dir[CGROUP_PIDS] >= 0) ||
 		    (i == CGROUP_CPU && l->cpus_milli == NONE))
 			continue;
 		if (mkdirat(c->parent[i], c->name, 0755) < 0)
@@ -294,8 +295,25 @@ uint64_t cgroup_memory_peak(const struct cgroup *c)
 	return read_key(c->dir[CGROUP_MEMORY], "memory.max_usage_in_bytes", "");
 }
 
+uint64_t cgroup_processes_peak(const struct cgroup *c)
+{
+	int dir = c->dir[c->v2 ? CGROUP_UNIFIED : CGROUP_PIDS];
+	uint64_t peak = read_key(dir, "pids.peak", "");
+
+	/* Kernels before 6.6 keep no peak. */
+	return peak ? peak : read_key(dir, "pids.current", "");
+}
+
+uint64_t cgroup_cpu_us(const struct cgroup *c)
+{
+	return read_key(c->dir[CGROUP_UNIFIED], "cpu.stat", "usage_usec ");
+}
+
 void cgroup_kill(const struct cgroup *c)
 {
+	/* Who cannot fork cannot outrun being killed. */
+	if (c->dir[CGROUP_PIDS] >= 0)
+		io_write_file(c->dir[CGROUP_PIDS], "pids.max", "0", 1);
 	if (c->dir[CGROUP_UNIFIED] >= 0)
 		io_write_file(c->dir[CGROUP_UNIFIED], "cgroup.kill", "1", 1);
 }

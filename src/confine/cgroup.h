@@ -65,7 +65,19 @@ const char *cgroup_limit_hit(const struct cgroup *c);
 /* Highest memory use in bytes; 0 when it is not known. */
 uint64_t cgroup_memory_peak(const struct cgroup *c);
 
-/* Kills everything in the task's version 2 group, if there is one. */
+/*
+ * Most processes and threads at once, or how many there are now where the
+ * kernel does not keep that; 0 when it is not known.
+ */
+uint64_t cgroup_processes_peak(const struct cgroup *c);
+
+/* Processor time of all, killed ones included; 0 when it is not known. */
+uint64_t cgroup_cpu_us(const struct cgroup *c);
+
+/*
+ * Kills everything in the task's version 2 group, or lets nothing fork in its
+ * version 1 group any more; the caller kills the first process too.
+ */
 void cgroup_kill(const struct cgroup *c);
 
 /* Removes the groups; they must be empty. Safe to call again. */

@@ -49,14 +49,19 @@ void keeper_stop(struct keeper *k, enum record_reason reason, const char *limit,
 	}
 }
 
-/* Kills init and with it all of its pid namespace. 0, or -ETIMEDOUT. */
+/*
+ * Kills init and with it all of its pid namespace. 0, or -ETIMEDOUT. While the
+ * kernel takes the sandbox down, the overlay's own directory goes already.
+ */
 static int kill_all(struct keeper *k, struct rusage *ru)
 {
 	struct pollfd p = {.fd = k->init_pidfd, .events = POLLIN};
 	uint64_t until = time_mono_us() + KILL_WAIT_MS * 1000u;
+	struct error ignored;
 
 	cgroup_kill(&k->cgroup);
 	sys_pidfd_send_signal(k->init_pidfd, SIGKILL);
+	layer_remove(k->task_fd, "work", &ignored);
 	for (;;) {
 		uint64_t now = time_mono_us();
 		int r;
@@ -91,6 +96,12 @@ static void end_watch(struct keeper *k)
 	k->watch_pidfd = -1;
 }
 
+static uint64_t bigger(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Processes that are killed leave their CPU time in a control group alone. */
 static void fill_usage(struct keeper *k, const struct rusage *ru)
 {
 	struct record_usage *u = &k->record.usage;
@@ -99,11 +110,13 @@ static void fill_usage(struct keeper *k, const struct rusage *ru)
 	uint64_t biggest = (uint64_t)ru->ru_maxrss * 1024u;
 
 	if (peak == 0)
-		peak = l->memory_peak > biggest ? l->memory_peak : biggest;
+		peak = bigger(l->memory_peak, biggest);
 	u->memory_peak = peak;
-	u->cpu_us = time_rusage_us(ru);
+	u->cpu_us = bigger(time_rusage_us(ru),
+			   bigger(l->cpu_us, cgroup_cpu_us(&k->cgroup)));
 	u->wall_us = time_mono_us() - l->started_us;
-	u->processes_peak = l->processes_peak;
+	u->processes_peak = bigger(l->processes_peak,
+				   cgroup_processes_peak(&k->cgroup));
 	u->output_bytes = l->output_bytes;
 }
 

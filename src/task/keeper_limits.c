@@ -343,10 +343,14 @@ const char *keeper_limits_tick(struct keeper *k, uint64_t now_us)
 {
 	struct keeper_limits *l = &k->limits;
 	const char *hit = timer_hit(k, now_us);
+	uint64_t processes;
 
 	if (hit || now_us < l->next_tick_us)
 		return hit;
 	l->next_tick_us = now_us + TICK_US;
+	processes = cgroup_processes_peak(&k->cgroup);
+	if (processes > l->processes_peak)
+		l->processes_peak = processes;
 	hit = cgroup_limit_hit(&k->cgroup);
 	if (!hit)
 		hit = disk_hit(k, now_us);
