@@ -179,13 +179,26 @@ static int read_policy(const struct json_value *root,
 	return 0;
 }
 
+/* Text that does nothing to a terminal: a compiler gone bad wrote it. */
+static bool is_harmless(const char *text)
+{
+	AUTO_BUF struct buf quoted = BUF_INIT(COMPILE_ANSWER_MAX);
+	size_t len = strlen(text), escaped = 2;
+
+	for (size_t i = 0; i < len; i++)
+		escaped += text[i] == '"' || text[i] == '\\';
+	return str_quote(&quoted, text, len) == 0 &&
+	       quoted.len == len + escaped;
+}
+
 static int read_problems(const struct json_value *list, struct strlist *ret)
 {
 	int r = list->n > 0 ? 0 : -EPROTO;
 
 	for (const struct json_value *v = list->first; v && r == 0;
 	     v = v->next) {
-		if (v->type != JSON_STRING || strlen(v->text) != v->len)
+		if (v->type != JSON_STRING || strlen(v->text) != v->len ||
+		    !is_harmless(v->text))
 			return -EPROTO;
 		r = strlist_add(ret, v->text);
 	}

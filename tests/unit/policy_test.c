@@ -461,6 +461,7 @@ static void other_answers_are_refused(void **state)
 	static const char *const answers[] = {
 		"", "{}", "[]", "{\"need\":\"\"}", "{\"need\":1}",
 		"{\"need\":\"x\",\"problems\":[\"y\"]}", "{\"problems\":[]}",
+		"{\"problems\":[\"\\u001b[2J\"]}",
 		"{\"problems\":[1]}", "{\"problems\":[\"a\\u0000\"]}",
 		"{\"policy\":\"{}\"}",
 		"{\"given\":[],\"policy\":\"{}\",\"sealed\":[]}",
