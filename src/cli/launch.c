@@ -388,6 +388,7 @@ static int make_layers(struct launch *l, struct error *err)
 
 	if (r == 0 && l->source.path)
 		r = layer_make(l->task_fd, &l->source, uid, gid, err);
+	l->source.hide = &s->hide;
 	if (r == 0 && s->workspace == WORKSPACE_COPY)
 		r = layer_copy(l->task_fd, &l->source, uid, gid,
 			       s->limits.disk == LIMIT_NONE ? 0
@@ -487,11 +488,6 @@ static int fill_plan(struct launch *l, const struct options *o, bool stay,
 	if (grace && num_parse_duration(grace, &p->grace_ms) < 0)
 		return error_set(err, -EINVAL, "--grace %s is no duration "
 				 "(like 500ms, 10s)", grace);
-	p->programs = launch_programs();
-	if (!p->programs)
-		return error_set(err, -ENOENT,
-				 "pinfold-keeper is missing: it belongs beside "
-				 "pinfold or in ../lib/pinfold");
 	p->workdir = strdup(l->source.workdir ? l->source.workdir
 					      : p->spec.home);
 	p->policy_name = l->policy.name ? strdup(l->policy.name) : NULL;
@@ -525,14 +521,12 @@ void launch_clean_lost(void *arg, const char *id, int task_fd)
 }
 
 /* The snapshot beside the record, for people and later comparisons. */
-static int write_snapshot(struct launch *l, struct buf *snapshot,
+static int write_snapshot(const struct launch *l, const struct buf *snapshot,
 			  struct error *err)
 {
 	AUTO_CLOSE int fd = -1;
-	int r = policy_to_json(&l->policy, snapshot);
+	int r;
 
-	if (r < 0)
-		return error_set(err, r, "cannot write the policy snapshot");
 	fd = openat(l->task_fd, "policy.json",
 		    O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
@@ -554,10 +548,17 @@ static void forget(struct launch *l)
 	state_task_remove(&l->state, l->id, &ignored);
 }
 
-int launch_start(struct launch *l, const struct options *o, bool stay,
-		 struct error *err)
+/* A run that fails here never had a sandbox: its keeper goes first. */
+static void give_up(struct launch *l)
 {
-	AUTO_BUF struct buf snapshot = BUF_INIT(POLICY_TEXT_MAX);
+	front_done(&l->front);
+	if (l->task_fd >= 0)
+		forget(l);
+}
+
+static int prepare(struct launch *l, const struct options *o, bool stay,
+		   struct error *err)
+{
 	struct error ignored;
 	int r;
 
@@ -574,20 +575,42 @@ int launch_start(struct launch *l, const struct options *o, bool stay,
 		return r;
 	state_sweep(&l->state, launch_clean_lost, NULL, &ignored);
 	r = state_task_new(&l->state, l->id, &l->task_fd, &l->lock_fd, err);
-	if (r < 0)
-		return r;
-	r = fill_plan(l, o, stay, err);
+	if (r == 0)
+		r = fill_plan(l, o, stay, err);
 	if (r == 0 && stay)
 		r = fill_socket(l, err);
 	if (r == 0)
 		r = make_layers(l, err);
+	return r;
+}
+
+int launch_start(struct launch *l, const struct options *o, bool stay,
+		 struct error *err)
+{
+	AUTO_BUF struct buf snapshot = BUF_INIT(POLICY_TEXT_MAX);
+	int r = 0;
+
+	l->plan.programs = launch_programs();
+	if (!l->plan.programs)
+		return error_set(err, -ENOENT,
+				 "pinfold-keeper is missing: it belongs beside "
+				 "pinfold or in ../lib/pinfold");
+	r = front_spawn(&l->front, l->plan.programs, err);
+	if (r == 0)
+		r = prepare(l, o, stay, err);
+	if (r == 0) {
+		r = policy_to_json(&l->policy, &snapshot);
+		if (r < 0)
+			error_set(err, r, "cannot write the policy snapshot");
+	}
+	if (r == 0)
+		r = front_send_plan(&l->front, &l->plan, snapshot.data,
+				    snapshot.len, l->task_fd, l->lock_fd, err);
+	/* Beside the keeper's work, and before anything may be run. */
 	if (r == 0)
 		r = write_snapshot(l, &snapshot, err);
-	if (r == 0)
-		r = front_start(&l->front, &l->plan, snapshot.data,
-				snapshot.len, l->task_fd, l->lock_fd, err);
 	if (r < 0)
-		forget(l);
+		give_up(l);
 	return r;
 }
 

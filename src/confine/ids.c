@@ -86,45 +86,32 @@ size_t ids_swap(uint32_t a, uint32_t b, struct id_extent ret[5])
 /* Lives only until its namespace's descriptor has been taken. */
 static int wait_for_end(void *arg)
 {
-	char c;
-
-	return read(*(int *)arg, &c, 1) < 0;
+	(void)arg;
+	/* Returns only with a signal, and the one that comes ends it. */
+	return pause();
 }
 
 int ids_userns_fd(const struct id_extent *uids, size_t n_uids,
 		  const struct id_extent *gids, size_t n_gids,
 		  struct error *err)
 {
-	struct clone_args args = {
-		.flags = CLONE_NEWUSER,
-		.exit_signal = SIGCHLD,
-	};
-	int hold[2];
+	_Alignas(16) char stack[8192];
 	char path[64];
-	long pid;
-	int fd = -1, r;
+	pid_t pid;
+	int fd, r;
 
-	if (pipe2(hold, O_CLOEXEC) < 0)
-		return error_errno(err, "cannot make a pipe");
-	pid = syscall(SYS_clone3, &args, sizeof(args));
-	if (pid == 0) {
-		close(hold[1]);
-		_exit(wait_for_end(&hold[0]));
-	}
-	close(hold[0]);
-	if (pid < 0) {
-		r = error_errno(err, "cannot create a user namespace");
-		close(hold[1]);
-		return r;
-	}
-	r = ids_write_maps((pid_t)pid, false, uids, n_uids, gids, n_gids, err);
+	pid = start_beside(wait_for_end, NULL, CLONE_NEWUSER, -1, stack,
+			   sizeof(stack), NULL);
+	if (pid < 0)
+		return error_errno(err, "cannot create a user namespace");
+	r = ids_write_maps(pid, false, uids, n_uids, gids, n_gids, err);
 	if (r == 0) {
 		snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
 		fd = open(path, O_RDONLY | O_CLOEXEC);
 		r = fd < 0 ? error_errno(err, "cannot open %s", path) : fd;
 	}
-	close(hold[1]);
-	waitpid((pid_t)pid, NULL, 0);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
 	return r;
 }
 

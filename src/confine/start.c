@@ -73,23 +73,18 @@ static long clone3_call(struct clone_args *args, int (*fn)(void *), void *arg)
 #error "pinfold is written for x86-64 and arm64"
 #endif
 
-pid_t start_vfork(int (*fn)(void *), void *arg, uint64_t flags, int cgroup,
-		  int *ret_pidfd)
+pid_t start_beside(int (*fn)(void *), void *arg, uint64_t flags, int cgroup,
+		   void *stack, size_t size, int *ret_pidfd)
 {
 	int pidfd = -1;
 	struct clone_args args = {
-		.flags = flags | CLONE_VM | CLONE_VFORK | CLONE_CLEAR_SIGHAND,
+		.flags = flags | CLONE_VM | CLONE_CLEAR_SIGHAND,
 		.exit_signal = SIGCHLD,
-		.stack_size = STACK_SIZE,
+		.stack = (uint64_t)(uintptr_t)stack,
+		.stack_size = size,
 	};
-	void *stack;
 	long pid;
 
-	stack = mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-	if (stack == MAP_FAILED)
-		return -1;
-	args.stack = (uint64_t)(uintptr_t)stack;
 	if (ret_pidfd) {
 		args.flags |= CLONE_PIDFD;
 		args.pidfd = (uint64_t)(uintptr_t)&pidfd;
@@ -99,7 +94,6 @@ pid_t start_vfork(int (*fn)(void *), void *arg, uint64_t flags, int cgroup,
 		args.cgroup = (__u64)(unsigned)cgroup;
 	}
 	pid = clone3_call(&args, fn, arg);
-	munmap(stack, STACK_SIZE);
 	if (pid < 0) {
 		errno = (int)-pid;
 		return -1;
@@ -107,6 +101,25 @@ pid_t start_vfork(int (*fn)(void *), void *arg, uint64_t flags, int cgroup,
 	if (ret_pidfd)
 		*ret_pidfd = pidfd;
 	return (pid_t)pid;
+}
+
+pid_t start_vfork(int (*fn)(void *), void *arg, uint64_t flags, int cgroup,
+		  int *ret_pidfd)
+{
+	void *stack;
+	pid_t pid;
+	int saved;
+
+	stack = mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+	if (stack == MAP_FAILED)
+		return -1;
+	pid = start_beside(fn, arg, flags | CLONE_VFORK, cgroup, stack,
+			   STACK_SIZE, ret_pidfd);
+	saved = errno;
+	munmap(stack, STACK_SIZE);
+	errno = saved;
+	return pid;
 }
 
 void start_die_with_parent(int parent_pidfd)

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -21,6 +22,15 @@
  */
 pid_t start_vfork(int (*fn)(void *), void *arg, uint64_t flags, int cgroup,
 		  int *ret_pidfd);
+
+/*
+ * The same without waiting: the child goes on beside its parent, in the same
+ * memory, on the caller's stack of size bytes, which must stay as it is until
+ * the child has called execve or is gone. errno is shared too: in the child no
+ * call may fail but the last, and fn allocates nothing.
+ */
+pid_t start_beside(int (*fn)(void *), void *arg, uint64_t flags, int cgroup,
+		   void *stack, size_t size, int *ret_pidfd);
 
 /*
  * Makes this process die with the process on the other side of parent_fd (a

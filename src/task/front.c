@@ -73,23 +73,15 @@ static int seal_plan(const struct task_plan *plan, struct error *err)
 	return fd;
 }
 
-int front_start(struct front *f, const struct task_plan *plan,
-		const char *policy, size_t policy_len, int task_fd, int lock_fd,
-		struct error *err)
+int front_spawn(struct front *f, const char *programs, struct error *err)
 {
-	AUTO_FREE char *program = str_format("%s/pinfold-keeper",
-					     plan->programs);
-	AUTO_CLOSE int plan_fd = seal_plan(plan, err);
-	AUTO_CLOSE int policy_fd = -1;
+	AUTO_FREE char *program = str_format("%s/pinfold-keeper", programs);
 	AUTO_CLOSE int self = sys_pidfd_open(getpid());
 	AUTO_CLOSE int inner = -1;
 	struct keeper_start start = {.program = program};
 	int pair[2], r;
 
-	if (plan_fd < 0)
-		return plan_fd;
-	policy_fd = io_sealed_memfd("pinfold-policy", policy, policy_len);
-	if (!program || policy_fd < 0 || self < 0)
+	if (!program || self < 0)
 		return error_set(err, -ENOMEM, "cannot prepare the keeper");
 	r = channel_pair(pair);
 	if (r < 0)
@@ -98,10 +90,6 @@ int front_start(struct front *f, const struct task_plan *plan,
 	f->channel = pair[0];
 	inner = pair[1];
 	start.fds[KEEPER_FD_CHANNEL] = inner;
-	start.fds[KEEPER_FD_PLAN] = plan_fd;
-	start.fds[KEEPER_FD_POLICY] = policy_fd;
-	start.fds[KEEPER_FD_TASK] = task_fd;
-	start.fds[KEEPER_FD_LOCK] = lock_fd;
 	start.fds[KEEPER_FD_PARENT] = self;
 	f->keeper = start_vfork(keeper_child, &start, 0, -1, &f->keeper_pidfd);
 	if (f->keeper < 0)
@@ -109,6 +97,33 @@ int front_start(struct front *f, const struct task_plan *plan,
 	if (start.error)
 		return error_set(err, -start.error, "cannot start %s: %s",
 				 program, strerror(start.error));
+	return 0;
+}
+
+int front_send_plan(struct front *f, const struct task_plan *plan,
+		    const char *policy, size_t policy_len, int task_fd,
+		    int lock_fd, struct error *err)
+{
+	AUTO_CLOSE int plan_fd = seal_plan(plan, err);
+	AUTO_CLOSE int policy_fd = -1;
+	int fds[PLAN_FD_COUNT];
+	int r;
+
+	if (plan_fd < 0)
+		return plan_fd;
+	policy_fd = io_sealed_memfd("pinfold-policy", policy, policy_len);
+	if (policy_fd < 0)
+		return error_set(err, policy_fd,
+				 "cannot seal the policy snapshot: %s",
+				 strerror(-policy_fd));
+	fds[PLAN_FD_PLAN] = plan_fd;
+	fds[PLAN_FD_POLICY] = policy_fd;
+	fds[PLAN_FD_TASK] = task_fd;
+	fds[PLAN_FD_LOCK] = lock_fd;
+	r = channel_send(f->channel, FRONT_PLAN, NULL, 0, fds, PLAN_FD_COUNT);
+	if (r < 0)
+		return error_set(err, r, "cannot reach the keeper: %s",
+				 strerror(-r));
 	return 0;
 }
 

@@ -23,12 +23,18 @@ struct front {
 #define FRONT_INIT {.channel = -1, .keeper_pidfd = -1}
 
 /*
- * Starts the keeper of a plan. policy is the snapshot's text. The descriptors
- * stay the caller's. On failure nothing runs.
+ * Starts a keeper from the directory of our programs; it waits for its plan and
+ * ends with our channel. Done early: it comes up while the plan is made.
  */
-int front_start(struct front *f, const struct task_plan *plan,
-		const char *policy, size_t policy_len, int task_fd, int lock_fd,
-		struct error *err);
+int front_spawn(struct front *f, const char *programs, struct error *err);
+
+/*
+ * Hands the keeper its plan. policy is the snapshot's text. The descriptors
+ * stay the caller's.
+ */
+int front_send_plan(struct front *f, const struct task_plan *plan,
+		    const char *policy, size_t policy_len, int task_fd,
+		    int lock_fd, struct error *err);
 
 /* Connects to the socket of a task that stays. */
 int front_connect(struct front *f, const char *socket_path, struct error *err);

@@ -21,6 +21,7 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 /* What a command may do outside the paths that it may write. */
@@ -45,11 +46,12 @@ static int set_rlimit(int which, uint64_t value)
 
 	if (value == UINT64_MAX)
 		return 0;
-	if (getrlimit((__typeof__(RLIMIT_NOFILE))which, &now) < 0)
+	/* The C libraries do not agree on the type of which. */
+	if (syscall(SYS_prlimit64, 0, which, NULL, &now) < 0)
 		return -errno;
 	want.rlim_cur = want.rlim_max =
 		value < now.rlim_max ? (rlim_t)value : now.rlim_max;
-	if (setrlimit((__typeof__(RLIMIT_NOFILE))which, &want) < 0)
+	if (syscall(SYS_prlimit64, 0, which, &want, NULL) < 0)
 		return -errno;
 	return 0;
 }
@@ -142,10 +144,12 @@ static int enter(struct init *in, int root_fd, int *ret_listener,
 		 struct error *err)
 {
 	const struct init_config *c = &in->config;
-	int r = net_loopback_up(err);
+	int r = mount_own(root_fd, err);
 
 	if (r == 0)
-		r = mount_own(root_fd, err);
+		r = mount_set(root_fd,
+			      MOUNT_RDONLY | MOUNT_NOSUID | MOUNT_NODEV, false,
+			      err);
 	if (r == 0)
 		r = mount_enter_root(root_fd, err);
 	if (r == 0 && sethostname(c->hostname, strlen(c->hostname)) < 0)
@@ -183,6 +187,7 @@ static void build(struct init *in, struct message *m)
 	struct error err = {0};
 	int r;
 
+	/* The first message says that the id maps are written. */
 	for (;;) {
 		r = channel_recv(in->channel, m);
 		if (r <= 0)
@@ -196,6 +201,8 @@ static void build(struct init *in, struct message *m)
 		if (r == 0 && root < 0) {
 			root = message_take_fd(m, 0);
 			r = mount_attach_root(root, &err);
+			if (r == 0)
+				r = net_loopback_up(&err);
 		} else if (r == 0) {
 			r = mount_place(m->fds[0], root, (char *)m->data, &err);
 		}

@@ -34,13 +34,13 @@ enum poll_slot {
 
 static void keeper_init(struct keeper *k)
 {
-	k->task_fd = KEEPER_FD_TASK;
+	k->task_fd = k->lock_fd = k->policy_fd = -1;
 	k->front = KEEPER_FD_CHANNEL;
 	k->parent = KEEPER_FD_PARENT;
 	k->listener = k->init_channel = k->init_pidfd = k->notify = -1;
 	k->watch_channel = k->watch_pidfd = k->signals = k->proc_fd = -1;
 	k->null_fd = -1;
-	k->state = KEEPER_MAPS;
+	k->state = KEEPER_WAITING;
 	for (size_t i = 0; i < KEEPER_CLIENTS_MAX; i++)
 		k->clients[i] = -1;
 	for (size_t i = 0; i < KEEPER_EXECS_MAX; i++)
@@ -52,18 +52,37 @@ static void keeper_init(struct keeper *k)
 	record_init(&k->record);
 }
 
+/* Waits for the plan; -EPIPE without a text when there will be none. */
 static int read_plan(struct keeper *k, struct error *err)
 {
+	struct message *m = &k->message;
+	AUTO_CLOSE int plan_fd = -1;
 	const char *data;
 	size_t len;
-	int r = io_map_sealed(KEEPER_FD_PLAN, PLAN_MAX, &data, &len);
+	int r = channel_recv(k->front, m);
 
+	if (r <= 0)
+		return -EPIPE;
+	r = message_check(m, keeper_from_front, n_keeper_from_front, k->state,
+			  err);
+	if (r < 0) {
+		message_done(m);
+		return r;
+	}
+	plan_fd = message_take_fd(m, PLAN_FD_PLAN);
+	k->policy_fd = message_take_fd(m, PLAN_FD_POLICY);
+	k->task_fd = message_take_fd(m, PLAN_FD_TASK);
+	k->lock_fd = dup3(m->fds[PLAN_FD_LOCK], KEEPER_FD_LOCK, O_CLOEXEC);
+	message_done(m);
+	if (k->lock_fd < 0)
+		return error_errno(err, "cannot keep the task's lock");
+	r = io_map_sealed(plan_fd, PLAN_MAX, &data, &len);
 	if (r < 0)
 		return error_set(err, r, "cannot map the plan: %s",
 				 strerror(-r));
 	r = plan_unpack(data, len, &k->plan, err);
 	munmap((void *)(uintptr_t)data, len);
-	close(KEEPER_FD_PLAN);
+	k->state = KEEPER_MAPS;
 	return r;
 }
 
@@ -72,7 +91,7 @@ static char *copy(const char *s)
 	return s ? strdup(s) : NULL;
 }
 
-static int begin_record(struct keeper *k, struct error *err)
+static int fill_record(struct keeper *k, struct error *err)
 {
 	const struct task_plan *p = &k->plan;
 	struct record *r = &k->record;
@@ -101,7 +120,7 @@ static int begin_record(struct keeper *k, struct error *err)
 	if (bad < 0 || !r->workdir || !r->workspace || !r->tier ||
 	    !r->identity || !r->kernel)
 		return error_set(err, -ENOMEM, "out of memory");
-	return record_begin(KEEPER_FD_LOCK, r, err);
+	return 0;
 }
 
 /* The socket of a task that stays, at a path of the user's own. */
@@ -265,8 +284,7 @@ static int wait_entered(struct keeper *k, struct error *err)
 	int r = channel_recv(k->init_channel, m);
 
 	if (r <= 0)
-		return error_set(err, r < 0 ? r : -EPIPE,
-				 "pinfold-init ended before the sandbox stood");
+		return keeper_init_error(k, err);
 	r = message_check(m, keeper_from_init, n_keeper_from_init, k->state,
 			  err);
 	if (r == 0 && m->type == INIT_FAILED) {
@@ -401,6 +419,9 @@ static int stand_up(struct keeper *k, struct error *err)
 	struct ready_head ready = {0};
 	int r = keeper_build(k, err);
 
+	/* While init enters: nothing runs without a record of its start. */
+	if (r == 0)
+		r = record_begin(k->lock_fd, &k->record, err);
 	if (r == 0)
 		r = wait_entered(k, err);
 	if (r < 0)
@@ -435,16 +456,19 @@ int keeper_main(void)
 	start_close_from(KEEPER_FD_COUNT);
 	sys_close_range(KEEPER_FD_CHANNEL, ~0u, CLOSE_RANGE_CLOEXEC);
 	umask(022);
-	r = read_plan(&k, &err);
-	if (r == 0)
-		r = make_signals(&k, &err);
+	r = make_signals(&k, &err);
 	if (r == 0) {
 		k.null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
 		if (k.null_fd < 0)
 			r = error_errno(&err, "cannot open /dev/null");
 	}
+	if (r == 0) {
+		r = read_plan(&k, &err);
+		if (r == -EPIPE)
+			return 125;
+	}
 	if (r == 0)
-		r = begin_record(&k, &err);
+		r = fill_record(&k, &err);
 	if (r == 0)
 		r = make_listener(&k, &err);
 	if (r == 0)

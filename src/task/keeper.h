@@ -72,7 +72,7 @@ struct keeper {
 	struct record record;
 	struct keeper_limits limits;
 	enum keeper_state state;
-	int task_fd;
+	int task_fd, lock_fd, policy_fd;
 	int front; /* channel to the front end that started us, or -1 */
 	int parent; /* pidfd of that front end, or -1 */
 	int listener; /* socket of a task that stays, or -1 */
@@ -102,6 +102,8 @@ struct keeper {
 
 /* keeper_build.c: from plan to a running init. */
 int keeper_build(struct keeper *k, struct error *err);
+/* Why there is no init, when its channel ended without a word. */
+int keeper_init_error(const struct keeper *k, struct error *err);
 /* After INIT_ENTERED: watch, then our own confinement. */
 int keeper_confine(struct keeper *k, struct error *err);
 

@@ -25,9 +25,11 @@
 #include <sys/statfs.h>
 #include <sys/wait.h>
 
-#define INIT_NAMESPACES                                                        \
-	(CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET |           \
-	 CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP)
+/* Made at the clone; the rest, which takes longer, by the child for itself. */
+#define INIT_NAMESPACES (CLONE_NEWUSER | CLONE_NEWPID)
+#define INIT_OWN_NAMESPACES                                                    \
+	(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS |            \
+	 CLONE_NEWCGROUP)
 
 static int blocked(int r, struct error *err)
 {
@@ -100,7 +102,11 @@ struct init_start {
 	int program, channel, keeper, error;
 };
 
-/* In the child, which shares our memory until it execs. */
+/* Read and written by the child while it shares our memory. */
+static struct init_start init_start;
+static _Alignas(16) char init_stack[16384];
+
+/* In the child, which goes on beside us until it execs. */
 static int init_child(void *arg)
 {
 	static char *const argv[] = {(char *)(uintptr_t) "pinfold-init", NULL};
@@ -108,6 +114,8 @@ static int init_child(void *arg)
 	struct init_start *s = arg;
 	int r = cgroup_enter_v1(s->cgroup);
 
+	if (r == 0 && unshare(INIT_OWN_NAMESPACES) < 0)
+		r = -errno;
 	if (r == 0)
 		r = caps_keep_over_exec();
 	if (r < 0) {
@@ -147,8 +155,7 @@ static int start_init(struct keeper *k, struct error *err)
 	AUTO_CLOSE int program = open_program(k, "pinfold-init", err);
 	AUTO_CLOSE int self = sys_pidfd_open(getpid());
 	AUTO_CLOSE int inner = -1;
-	struct init_start start = {.cgroup = &k->cgroup,
-				   .program = program, .keeper = self};
+	struct init_start *start = &init_start;
 	int pair[2];
 	int r;
 
@@ -160,23 +167,21 @@ static int start_init(struct keeper *k, struct error *err)
 	if (r < 0)
 		return error_set(err, r, "cannot make a channel");
 	k->init_channel = pair[0];
-	inner = start.channel = pair[1];
-	k->init_pid = start_vfork(init_child, &start, INIT_NAMESPACES,
-				  cgroup_unified(&k->cgroup), &k->init_pidfd);
+	inner = pair[1];
+	*start = (struct init_start){.cgroup = &k->cgroup, .program = program,
+				     .channel = inner, .keeper = self};
+	k->init_pid = start_beside(init_child, start, INIT_NAMESPACES,
+				   cgroup_unified(&k->cgroup), init_stack,
+				   sizeof(init_stack), &k->init_pidfd);
 	if (k->init_pid < 0)
 		return blocked(error_errno(err, "cannot create the sandbox's "
 						"namespaces"),
 			       err);
-	if (start.error)
-		return error_set(err, -start.error,
-				 "cannot start pinfold-init: %s",
-				 strerror(start.error));
 	/* init waits for its first message meanwhile. */
-	r = ids_write_maps(k->init_pid, !s->root_caller &&
-			   s->identity == IDENTITY_SINGLE,
-			   s->uids.extent, s->uids.n, s->gids.extent,
-			   s->gids.n, err);
-	return r;
+	return ids_write_maps(k->init_pid, !s->root_caller &&
+			      s->identity == IDENTITY_SINGLE,
+			      s->uids.extent, s->uids.n, s->gids.extent,
+			      s->gids.n, err);
 }
 
 static int send_config(struct keeper *k, struct error *err)
@@ -206,33 +211,46 @@ static int send_config(struct keeper *k, struct error *err)
 	if (r == 0)
 		r = channel_send(k->init_channel, INIT_ENTER, b.data, b.len,
 				 NULL, 0);
+	if (r == -EPIPE || r == -ECONNRESET)
+		return 0;
 	if (r < 0)
 		return error_set(err, r, "cannot configure the sandbox: %s",
 				 strerror(-r));
 	return 0;
 }
 
-static int send_mounts(struct keeper *k, struct error *err)
+static int send_mount(void *arg, int fd, const char *path)
 {
-	for (size_t i = 0; i < k->box.n_mounts; i++) {
-		struct placement *p = &k->box.mounts[i];
-		int r = channel_send(k->init_channel, INIT_MOUNT, p->path,
-				     strlen(p->path) + 1, &p->fd, 1);
+	struct keeper *k = arg;
+	int r = channel_send(k->init_channel, INIT_MOUNT, path,
+			     strlen(path) + 1, &fd, 1);
 
-		/* init may have failed at an earlier one: its text counts. */
-		if (r == -EPIPE)
-			return 0;
-		if (r < 0)
-			return error_set(err, r, "cannot hand over the mount "
-					 "of %s: %s", p->path, strerror(-r));
-		if (p->skeleton && i > 0 && k->n_scratch < 3) {
+	/* init may have failed at an earlier one: its text counts. */
+	return r == -EPIPE || r == -ECONNRESET ? 0 : r;
+}
+
+/* The tmpfs mounts whose content counts as the task's. */
+static void keep_scratch(struct keeper *k)
+{
+	for (size_t i = 1; i < k->box.n_mounts; i++) {
+		struct placement *p = &k->box.mounts[i];
+
+		if (p->skeleton && k->n_scratch < ARRAY_SIZE(k->scratch))
 			k->scratch[k->n_scratch++] = steal_fd(&p->fd);
-			continue;
-		}
-		close_fd(p->fd);
-		p->fd = -1;
 	}
-	return send_config(k, err);
+}
+
+int keeper_init_error(const struct keeper *k, struct error *err)
+{
+	if (init_start.error)
+		return blocked(error_set(err, -init_start.error,
+					 "cannot start %s/pinfold-init in new "
+					 "namespaces: %s",
+					 k->plan.programs,
+					 strerror(init_start.error)),
+			       err);
+	return error_set(err, -EPIPE,
+			 "pinfold-init ended before the sandbox stood");
 }
 
 int keeper_build(struct keeper *k, struct error *err)
@@ -253,11 +271,13 @@ int keeper_build(struct keeper *k, struct error *err)
 	if (r < 0)
 		return r;
 	k->state = KEEPER_BUILDING;
-	r = container_build(&k->box, &k->plan.spec, err);
+	/* init comes up while we make what it will place. */
+	r = start_init(k, err);
 	if (r == 0)
-		r = start_init(k, err);
+		r = container_build(&k->box, &k->plan.spec, send_mount, k, err);
 	if (r == 0)
-		r = send_mounts(k, err);
+		r = send_config(k, err);
+	keep_scratch(k);
 	keeper_limits_init(k);
 	return r;
 }

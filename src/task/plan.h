@@ -16,12 +16,10 @@
 /* Descriptors that a keeper is started with. */
 enum keeper_fd {
 	KEEPER_FD_CHANNEL = 3, /* to the front end */
-	KEEPER_FD_PLAN,        /* sealed memfd of the packed plan */
-	KEEPER_FD_POLICY,      /* sealed memfd of the policy snapshot */
-	KEEPER_FD_TASK,        /* the task's directory */
-	KEEPER_FD_LOCK,        /* its lock, held */
 	KEEPER_FD_PARENT,      /* pidfd of the front end */
 	KEEPER_FD_COUNT,
+	/* Where it puts the task's lock, so that it can be told by it. */
+	KEEPER_FD_LOCK = 200,
 };
 
 struct task_plan {

@@ -9,6 +9,7 @@
 	 fds_max}
 
 const struct message_rule keeper_from_front[] = {
+	{FRONT_PLAN, KEEPER_WAITING, 0, 0, PLAN_FD_COUNT, PLAN_FD_COUNT},
 	{FRONT_MAPS_DONE, KEEPER_MAPS, 0, 0, 0, 0},
 	EXACT(FRONT_EXEC, KEEPER_MAPS | KEEPER_BUILDING | KEEPER_RUNNING,
 	      exec_head, 1, 1),

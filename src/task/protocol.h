@@ -3,6 +3,7 @@
  * in which state each is permitted (protocol.c).
  *
  *   front end                keeper                         init
+ *      | -- FRONT_PLAN ------->|  (started ahead of it)       |
  *      | <- FRONT_NEED_MAPS ---|  (root, range: the front     |
  *      | -- FRONT_MAPS_DONE -->|   end writes the id maps)    |
  *      |                       | -- INIT_MOUNT (each) ------->|
@@ -29,7 +30,8 @@
 
 enum front_message {
 	/* Front end to keeper. */
-	FRONT_MAPS_DONE = 1,
+	FRONT_PLAN = 1, /* fds: enum plan_fd */
+	FRONT_MAPS_DONE,
 	FRONT_EXEC,   /* struct exec_head; fd: packed arguments */
 	FRONT_SIGNAL, /* struct exec_signal */
 	FRONT_STOP,   /* struct stop_request: ends the task */
@@ -140,8 +142,18 @@ struct watch_record {
 	char path[108]; /* AF_UNIX; "@..." abstract */
 };
 
+/* What comes with FRONT_PLAN, in this order. */
+enum plan_fd {
+	PLAN_FD_PLAN,	/* sealed memfd of the packed plan */
+	PLAN_FD_POLICY, /* sealed memfd of the policy snapshot */
+	PLAN_FD_TASK,	/* the task's directory */
+	PLAN_FD_LOCK,	/* its lock, held */
+	PLAN_FD_COUNT,
+};
+
 /* States of the keeper's side of each channel, as bits. */
 enum keeper_state {
+	KEEPER_WAITING = 16,
 	KEEPER_MAPS = 1,
 	KEEPER_BUILDING = 2,
 	KEEPER_RUNNING = 4,

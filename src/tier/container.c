@@ -67,6 +67,12 @@ static const char *const reserved[] = {"/proc", "/dev", "/sys"};
 static int add_placement(struct container *c, int fd, const char *path,
 			 bool skeleton)
 {
+	int r = c->place(c->place_arg, fd, path);
+
+	if (r < 0) {
+		close_fd(fd);
+		return r;
+	}
 	if (c->n_mounts == c->cap_mounts) {
 		size_t cap = c->cap_mounts ? c->cap_mounts * 2 : 32;
 		struct placement *m =
@@ -78,10 +84,15 @@ static int add_placement(struct container *c, int fd, const char *path,
 		c->cap_mounts = cap;
 	}
 	c->mounts[c->n_mounts] = (struct placement){
-		.fd = fd, .path = strdup(path), .skeleton = skeleton};
+		.fd = skeleton ? fd : -1,
+		.path = strdup(path),
+		.skeleton = skeleton,
+	};
 	if (!c->mounts[c->n_mounts].path)
 		goto no_memory;
 	c->n_mounts++;
+	if (!skeleton)
+		close_fd(fd);
 	return 0;
 no_memory:
 	close_fd(fd);
@@ -123,7 +134,10 @@ static int place(struct builder *b, int fd, const char *path, bool directory,
 		return r;
 	}
 	r = add_placement(b->c, fd, path, skeleton);
-	return r < 0 ? error_set(b->err, r, "out of memory") : 0;
+	if (r < 0)
+		return error_set(b->err, r, "cannot hand over the mount of "
+				 "%s: %s", path, strerror(-r));
+	return 0;
 }
 
 static int open_path(const char *path, struct stat *st, struct error *err)
@@ -528,12 +542,14 @@ static int adopt_all(const struct container *c, int support, struct error *err)
 }
 
 int container_build(struct container *c, const struct sandbox_spec *s,
-		    struct error *err)
+		    container_place_fn *hand_over, void *arg, struct error *err)
 {
 	AUTO_CLOSE int support = mount_tmpfs(0, 0, 0755, RW, err);
 	struct builder b = {.c = c, .s = s, .err = err, .support = support};
 	int root, r;
 
+	c->place = hand_over;
+	c->place_arg = arg;
 	if (support < 0)
 		return support;
 	/* Kernels before 6.15 take only attached mounts as layers. */
@@ -547,10 +563,15 @@ int container_build(struct container *c, const struct sandbox_spec *s,
 	root = mount_tmpfs(0, 0, 0755, RW, err);
 	if (root < 0)
 		return root;
+	r = files_make_skeleton(root, err);
+	if (r < 0) {
+		close(root);
+		return r;
+	}
 	r = add_placement(c, root, "/", true);
 	if (r < 0)
-		return error_set(err, r, "out of memory");
-	r = files_make_skeleton(root, err);
+		return error_set(err, r, "cannot hand over the root: %s",
+				 strerror(-r));
 	if (r == 0)
 		r = files_make_layers(support, s, err);
 	if (r == 0)
@@ -560,8 +581,6 @@ int container_build(struct container *c, const struct sandbox_spec *s,
 	for (size_t i = 0; r == 0 && i < b.n_wants; i++)
 		r = build_want(&b, &b.wants[i]);
 	free(b.wants);
-	if (r == 0)
-		r = mount_set(root, RO, false, err);
 	return r;
 }
 

@@ -10,14 +10,17 @@
 #include "confine/landlock.h"
 #include "tier/spec.h"
 
-#define CONTAINER_MOUNTS_MAX 4200
+#include <stdbool.h>
 
-/* One detached mount and where it goes. */
+/* One mount and where it went. */
 struct placement {
-	int fd;
-	char *path; /* inside the sandbox, normal */
-	int skeleton; /* writable by the keeper: mount points are made here */
+	int fd;	      /* kept for skeletons, else -1 */
+	char *path;   /* inside the sandbox, normal */
+	bool skeleton; /* writable by the keeper: mount points are made here */
 };
+
+/* Hands a detached mount to whoever places it; fd stays the caller's. */
+typedef int container_place_fn(void *arg, int fd, const char *path);
 
 struct container {
 	int task_fd;      /* the task's directory */
@@ -25,6 +28,8 @@ struct container {
 	struct strlist write_paths; /* what Landlock lets the command write */
 	int *grant_clones; /* idmapped clones of spec->write, or NULL */
 	size_t n_grant_clones;
+	container_place_fn *place;
+	void *place_arg;
 	struct placement *mounts;
 	size_t n_mounts, cap_mounts;
 };
@@ -37,12 +42,13 @@ int container_prepare(struct container *c, const struct sandbox_spec *s,
 		      int task_fd, struct error *err);
 
 /*
- * Step two, inside it: makes every mount, ordered so that each is placed after
- * the one that holds its mount point; mounts[0] is the root. The text of an
+ * Step two, inside it: makes every mount and hands it to place, ordered so that
+ * each comes after the one that holds its mount point; the first is the root,
+ * which is writable until whoever placed it says otherwise. The text of an
  * error names the path and the way out.
  */
 int container_build(struct container *c, const struct sandbox_spec *s,
-		    struct error *err);
+		    container_place_fn *place, void *arg, struct error *err);
 
 /* Closes all mounts. */
 void container_done(struct container *c);

