@@ -222,7 +222,7 @@ int compile_answer_read(const char *json, size_t len,
 	need = json_get_string(root, "need");
 	if ((v = json_get_typed(root, "policy", JSON_STRING))) {
 		r = read_policy(root, v, &a, err);
-	} else if (need && root->n == 1 && *need) {
+	} else if (need && root->n == 1 && extends_is_path(need)) {
 		a.need = strdup(need);
 		r = a.need ? 0 : -ENOMEM;
 	} else if ((v = json_get_typed(root, "problems", JSON_ARRAY)) &&

@@ -69,11 +69,11 @@ const struct policy_field policy_fields[] = {
 		   "quotes. Do not put secrets here: the policy is recorded."},
 	{.name = "extends", .type = FIELD_EXTENDS, .example = "offline",
 	 .help = "the preset or policy file that this one builds on",
-	 .manual = "The name of a preset, or the path of a file (with a slash "
-		   "in it or ending in .yaml, .yml or .json), relative to "
-		   "the file that says so. At most 8 levels. Single values "
-		   "here replace the base's; lists are joined to the base's; "
-		   "what the base seals can only be narrowed."},
+	 .manual = "The name of a preset, or the path of a file that ends in "
+		   ".yaml, .yml or .json, relative to the file that says so. "
+		   "At most 8 levels. Single values here replace the base's; "
+		   "lists are joined to the base's; what the base seals can "
+		   "only be narrowed."},
 	{.name = "files", .type = FIELD_SECTION,
 	 .help = "what of the host's files the task sees"},
 	{.name = "files.deny", .type = FIELD_DENY, AT(deny),

@@ -142,6 +142,12 @@ int bind_policy(struct bind *b, const struct json_value *root);
 /* True if tier a separates less than tier b. */
 bool tier_is_weaker(enum policy_tier a, enum policy_tier b);
 
+/*
+ * True if what "extends" says is a file and not a preset: it ends in .yaml, .yml
+ * or .json. Other files are never opened for it, whatever the compiler asks.
+ */
+bool extends_is_path(const char *extends);
+
 /* 0 for a preset that this version has; see policy_preset. */
 int preset_check(const char *name, struct error *err);
 

@@ -28,11 +28,6 @@ struct load {
 	struct strlist *problems;
 };
 
-bool extends_is_path(const char *extends)
-{
-	return strchr(extends, '/') || str_ends(extends, ".yaml") ||
-	       str_ends(extends, ".yml") || str_ends(extends, ".json");
-}
 
 /* -ENOMEM, or 0 while more problems may be reported, else 1. */
 static int add_problem(struct load *l, const char *name, struct json_place at,
@@ -165,8 +160,8 @@ static int follow(struct load *l, const struct policy_input *inputs, size_t n,
 
 		buf_addf(&text, "extends: %s%s", err.text,
 			 err.code == -ENOENT
-				 ? " (a file's name has a slash or ends in "
-				   ".yaml)" : "");
+				 ? " (a file's name ends in .yaml, .yml or "
+				   ".json)" : "");
 		r = add_problem(l, last->name, at, buf_str(&text));
 		return r < 0 ? r : 1;
 	}

@@ -43,9 +43,6 @@ enum policy_load_flags {
 int policy_load(const struct policy_input *inputs, size_t n, unsigned flags,
 		struct policy *ret, char **ret_need, struct strlist *problems);
 
-/* True if what "extends" says is a path and not the name of a preset. */
-bool extends_is_path(const char *extends);
-
 /*
  * One YAML document (libyaml) as a tree of JSON values, in doc. Refused: more
  * documents, directives, anchors, aliases, tags, merge keys, duplicate keys,

@@ -28,6 +28,12 @@ static const struct {
 
 #define N_PRESETS (sizeof(presets) / sizeof(*presets))
 
+bool extends_is_path(const char *extends)
+{
+	return str_ends(extends, ".yaml") || str_ends(extends, ".yml") ||
+	       str_ends(extends, ".json");
+}
+
 int preset_check(const char *name, struct error *err)
 {
 	AUTO_BUF struct buf quoted = BUF_INIT(512);

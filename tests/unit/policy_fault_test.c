@@ -207,6 +207,9 @@ static const struct {
 	{V "extends: claude-code\n", "2:10", "needs network rules and "
 	 "credentials"},
 	{V "extends: ofline\n", "2:10", "did you mean offline?"},
+	{V "extends: ../base\n", "2:10", "a file's name ends in .yaml, .yml "
+	 "or .json"},
+	{V "extends: /home/x/.ssh/id_rsa\n", "2:10", "is not known"},
 	{V "extends: \"\"\n", "2:10", "expected the name of a preset"},
 	{V "extends: [offline]\n", "2:10", "expected the name of a preset"},
 	{V "extends: 1\n", "2:10", "expected the name of a preset"},

@@ -205,18 +205,18 @@ static void what_a_base_seals_is_only_narrowed(void **state)
 	static const struct {
 		const char *top, *says; /* NULL: permitted */
 	} cases[] = {
-		{V "extends: ./b\nlimits: {memory: 2GiB}\n", NULL},
-		{V "extends: ./b\nfiles: {read: [/opt/a/x]}\n", NULL},
-		{V "extends: ./b\nfiles: {deny: [x]}\n", NULL},
-		{V "extends: ./b\nenv: {pass: [A]}\n", NULL},
-		{V "extends: ./b\nlimits: {memory: 4097MiB}\n",
+		{V "extends: ./b.yaml\nlimits: {memory: 2GiB}\n", NULL},
+		{V "extends: ./b.yaml\nfiles: {read: [/opt/a/x]}\n", NULL},
+		{V "extends: ./b.yaml\nfiles: {deny: [x]}\n", NULL},
+		{V "extends: ./b.yaml\nenv: {pass: [A]}\n", NULL},
+		{V "extends: ./b.yaml\nlimits: {memory: 4097MiB}\n",
 		 "f0:3:18: limits.memory: 4097MiB permits more than 4GiB "
 		 "(sealed by the policy that this one extends)"},
-		{V "extends: ./b\nlimits:\n  wall: none\n  memory: none\n",
+		{V "extends: ./b.yaml\nlimits:\n  wall: none\n  memory: none\n",
 		 "f0:5:11: limits.memory"},
-		{V "extends: ./b\nfiles: {read: [/opt/b]}\n",
+		{V "extends: ./b.yaml\nfiles: {read: [/opt/b]}\n",
 		 "f0:3:15: files.read: \"/opt/b\" is not permitted"},
-		{V "extends: ./b\nenv: {set: {S: \"2\"}}\n",
+		{V "extends: ./b.yaml\nenv: {set: {S: \"2\"}}\n",
 		 "f0:3:12: env.set: S is not permitted"},
 	};
 	static const char base[] =
@@ -248,7 +248,7 @@ static void what_a_base_seals_is_only_narrowed(void **state)
 static void faults_of_a_base_are_named_by_its_file(void **state)
 {
 	static const char *const texts[] = {
-		V "extends: ./b\nteir: auto\n", V "nesting: 1\n"};
+		V "extends: ./b.yaml\nteir: auto\n", V "nesting: 1\n"};
 	AUTO_STRLIST struct strlist problems = {0};
 	struct policy p;
 	char *need;
@@ -269,9 +269,9 @@ static void a_chain_has_eight_links_at_most(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < POLICY_CHAIN_MAX; i++)
-		texts[i] = V "extends: ./next\n";
+		texts[i] = V "extends: ./next.yaml\n";
 	assert_int_equal(load_chain(texts, 7, &p, &need, &problems), 0);
-	assert_string_equal(need, "./next");
+	assert_string_equal(need, "./next.yaml");
 	free(need);
 	assert_int_equal(load_chain(texts, 8, &p, &need, &problems), -EINVAL);
 	assert_non_null(strstr(problems.items[0], "more than 8"));
@@ -389,7 +389,7 @@ static void a_nul_or_a_long_scalar_is_no_way_around(void **state)
 static void every_failed_allocation_is_reported(void **state)
 {
 	static const char *const texts[] = {
-		V "extends: ./b\nfiles: {read: [/opt/a], deny: [b]}\n"
+		V "extends: ./b.yaml\nfiles: {read: [/opt/a], deny: [b]}\n"
 		  "env: {pass: [A], set: {B: x}}\nlimits: {wall: 1h}\n",
 		V "extends: offline\nseal: [limits]\n"};
 	size_t n = 0;

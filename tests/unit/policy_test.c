@@ -460,13 +460,13 @@ static void other_answers_are_refused(void **state)
 {
 	static const char *const answers[] = {
 		"", "{}", "[]", "{\"need\":\"\"}", "{\"need\":1}",
-		"{\"need\":\"x\",\"problems\":[\"y\"]}", "{\"problems\":[]}",
+		"{\"need\":\"x.yaml\",\"problems\":[\"y\"]}", "{\"problems\":[]}",
 		"{\"problems\":[\"\\u001b[2J\"]}",
 		"{\"problems\":[1]}", "{\"problems\":[\"a\\u0000\"]}",
 		"{\"policy\":\"{}\"}",
 		"{\"given\":[],\"policy\":\"{}\",\"sealed\":[]}",
 		"{\"given\":[\"x\"],\"policy\":\"{}\",\"sealed\":[]}",
-		"{\"need\":\"x\"} ",
+		"{\"need\":\"/root/.ssh/id_rsa\"}", "{\"need\":\"x.yaml\"} ",
 	};
 
 	(void)state;
@@ -481,7 +481,7 @@ static void other_answers_are_refused(void **state)
 			continue;
 		}
 		assert_int_equal(r, 0);
-		assert_string_equal(a.need, "x");
+		assert_string_equal(a.need, "x.yaml");
 		compile_answer_done(&a);
 	}
 }
