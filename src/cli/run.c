@@ -46,29 +46,67 @@ static int json_refusal(const struct options *o, const struct launch *l,
 	return EXIT_REFUSED;
 }
 
-/* Counts the changes and puts the numbers into the record. */
+/* Adds one layer (layer_fd holds upper/) over below_fd to the sums. */
+static int count_layer(struct record *r, int layer_fd, int below_fd,
+		       bool copied, struct error *err)
+{
+	struct changes_counts counts = {0};
+	int n = changes_scan(layer_fd, below_fd, copied, 0, NULL, NULL,
+			     &counts, err);
+
+	r->changes.added += counts.added;
+	r->changes.modified += counts.modified;
+	r->changes.deleted += counts.deleted;
+	r->usage.disk_bytes += counts.bytes;
+	r->usage.inodes += counts.inodes;
+	return n;
+}
+
+static int count_grant(const struct launch *l, struct record *r, size_t i,
+		       struct error *err)
+{
+	int flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+	const char *path = l->plan.spec.write.items[i];
+	char name[STATE_WRITE_NAME_MAX];
+	AUTO_CLOSE int layer = -1;
+	AUTO_CLOSE int below = -1;
+
+	state_write_name(i, name);
+	layer = openat(l->task_fd, name, flags | O_NOFOLLOW);
+	if (layer < 0)
+		return errno == ENOENT ? 0 : error_errno(err, "%s", name);
+	below = open(path, flags);
+	if (below < 0)
+		return error_errno(err, "%s", path);
+	return count_layer(r, layer, below, false, err);
+}
+
+/*
+ * Counts the changes and puts the numbers into the record. Layers in which
+ * nothing differs from what they lie over are not kept.
+ */
 static void count_changes(const struct launch *l, struct record *r)
 {
 	bool copied = l->plan.spec.workspace == WORKSPACE_COPY;
-	struct changes_counts counts = {0};
+	struct record_changes *c = &r->changes;
 	struct error err = {0};
-	int n;
+	int n = 0;
 
-	if (r->changes.known || !l->source.path)
+	if (c->known)
 		return;
-	n = changes_scan(l->task_fd, l->source.fd, copied, 0, NULL, NULL,
-			 &counts, &err);
+	if (l->source.path)
+		n = count_layer(r, l->task_fd, l->source.fd, copied, &err);
+	for (size_t i = 0; n == 0 && i < l->plan.spec.write.n; i++)
+		n = count_grant(l, r, i, &err);
 	if (n < 0) {
 		fprintf(stderr, "pinfold: cannot count the changes: %s\n",
 			err.text);
 		return;
 	}
-	r->changes.known = true;
-	r->changes.added = counts.added;
-	r->changes.modified = counts.modified;
-	r->changes.deleted = counts.deleted;
-	r->usage.disk_bytes = counts.bytes;
-	r->usage.inodes = counts.inodes;
+	c->known = true;
+	if (c->added + c->modified + c->deleted == 0 &&
+	    state_task_drop_changes(l->task_fd, &err) < 0)
+		fprintf(stderr, "pinfold: %s\n", err.text);
 	if (record_write(l->task_fd, r, &err) < 0)
 		fprintf(stderr, "pinfold: %s\n", err.text);
 }

@@ -28,6 +28,7 @@ struct copy {
 	ino_t state_ino;
 	uid_t uid; /* of what is made; -1: the caller's */
 	gid_t gid;
+	const struct strlist *hide; /* relative paths; may be NULL */
 	bool no_clone;
 	uint64_t bytes, max_bytes;
 	uint64_t files;
@@ -284,10 +285,30 @@ static int enter_directory(struct copy *c, const char *name,
 	}
 }
 
+/* Is name in the current directory one of the paths to be left out? */
+static bool is_hidden(const struct copy *c, const char *name)
+{
+	const struct buf *dir = &c->walk.path;
+
+	for (size_t i = 0; c->hide && i < c->hide->n; i++) {
+		const char *path = c->hide->items[i];
+		size_t n = dir->len;
+
+		if (n > 0 && (strncmp(path, dir->data, n) != 0 ||
+			      path[n++] != '/'))
+			continue;
+		if (str_eq(path + n, name))
+			return true;
+	}
+	return false;
+}
+
 static int copy_entry(struct copy *c, const char *name, struct error *err)
 {
 	struct stat st;
 
+	if (is_hidden(c, name))
+		return 0;
 	if (fstatat(walk_fd(&c->walk), name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : fail(c, err, -errno, name);
 	if (S_ISREG(st.st_mode))
@@ -366,6 +387,7 @@ int layer_copy(int task_fd, const struct source *s, uid_t as_uid, gid_t as_gid,
 		.uid = as_uid,
 		.gid = as_gid,
 		.max_bytes = max_bytes,
+		.hide = s->hide,
 	};
 	struct dirent *e;
 	size_t depth;

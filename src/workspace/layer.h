@@ -46,7 +46,7 @@ int layer_make(int task_fd, const struct source *s, uid_t as_uid, gid_t as_gid,
  * Copies the source's tree into upper/ (copy mode; after layer_make): reflinks
  * where the file system can, holes and hard links kept, modes, times and user.*
  * attributes kept (not set-id bits of files, nor user.overlay.*), sockets,
- * FIFOs and devices left out, owners as as_uid/as_gid when not -1. What the
+ * FIFOs, devices and what s->hide lists left out, owners as as_uid/as_gid when not -1. What the
  * caller may not read is there, empty and without any permission; a directory
  * that is another mount, and the state directory, are empty. Writes manifest
  * (workspace/manifest.h) beside upper/ for changes_scan. Never follows a link. ret_files counts

@@ -6,6 +6,7 @@
 #define PINFOLD_WORKSPACE_SOURCE_H
 
 #include "base/error.h"
+#include "base/str.h"
 
 #include <sys/types.h>
 
@@ -17,6 +18,8 @@ struct source {
 	uid_t owner;   /* of path */
 	gid_t group;
 	mode_t mode;   /* type and permissions */
+	/* Paths below it that a copy leaves out; not owned; NULL: none. */
+	const struct strlist *hide;
 };
 
 /*
