@@ -223,6 +223,13 @@ static bool maps_every_id(void)
 	       inner == 0 && count >= UINT32_MAX - 1u;
 }
 
+/* May the sandbox's home be at the same path as the caller's? */
+static bool home_is_usable(const char *home)
+{
+	return !str_eq(home, "/") && !path_is_below(home, "/usr") &&
+	       !str_eq(home, "/nonexistent");
+}
+
 static int fill_identity(struct launch *l, struct error *err)
 {
 	struct sandbox_spec *s = &l->plan.spec;
@@ -240,9 +247,8 @@ static int fill_identity(struct launch *l, struct error *err)
 	s->user = strdup(s->root_caller ? ROOT_USER
 			 : pw		? pw->pw_name
 					: "user");
-	if (s->root_caller || str_eq(home, "/") || path_is_below(home, "/usr") ||
-	    str_eq(home, "/nonexistent"))
-		s->home = str_format("/home/%s", s->user ? s->user : "user");
+	if (s->user && (s->root_caller || !home_is_usable(home)))
+		s->home = str_format("/home/%s", s->user);
 	else
 		s->home = strdup(home);
 	if (!s->user || !s->home)

@@ -190,13 +190,21 @@ static int set_v2(struct cgroup *c, const struct cgroup_limits *l,
 	return r;
 }
 
+static bool is_wanted(const struct cgroup *c, int k,
+		      const struct cgroup_limits *l)
+{
+	if (k == CGROUP_UNIFIED)
+		return c->v2 || c->dir[CGROUP_PIDS] < 0;
+	if (k == CGROUP_CPU && l->cpus_milli == NONE)
+		return false;
+	return !c->v2;
+}
+
 /* Makes our directory below each parent that lets us; the rest stays out. */
 static void make_dirs(struct cgroup *c, const struct cgroup_limits *l)
 {
 	for (int i = 0; i < CGROUP_COUNT; i++) {
-		if (c->parent[i] < 0 || (c->v2 && i != CGROUP_UNIFIED) ||
-		    (i == CGROUP_UNIFIED && c->dir[CGROUP_PIDS] >= 0) ||
-		    (i == CGROUP_CPU && l->cpus_milli == NONE))
+		if (c->parent[i] < 0 || !is_wanted(c, i, l))
 			continue;
 		if (mkdirat(c->parent[i], c->name, 0755) < 0)
 			continue;

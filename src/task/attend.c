@@ -185,26 +185,40 @@ static void close_input(struct attendance *a)
 	a->in = -1;
 }
 
-static void pump_input(struct attendance *a)
+/* Did splice say that these files do not go together with it? */
+static bool must_copy(ssize_t n)
+{
+	return n < 0 && (errno == EINVAL || errno == EAGAIN);
+}
+
+static bool is_over(ssize_t n)
+{
+	return n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN);
+}
+
+static ssize_t copy_input(const struct attendance *a)
 {
 	char data[INPUT_BYTES];
+	ssize_t n = read(0, data, sizeof(data));
+
+	if (n > 0 && write(a->in, data, (size_t)n) != n)
+		return 0;
+	return n;
+}
+
+static void pump_input(struct attendance *a)
+{
 	ssize_t n = -1;
 
-	if (!a->in_copy && !(a->flags & EXEC_TTY)) {
+	if (!a->in_copy) {
 		n = splice(0, NULL, a->in, NULL, INPUT_BYTES * 16,
 			   SPLICE_F_NONBLOCK);
-		if (n < 0 && errno == EINVAL)
-			a->in_copy = true;
-		else if (n < 0 && errno == EAGAIN)
-			a->in_copy = true;
+		a->in_copy = must_copy(n);
 	}
-	if (n < 0 && (a->in_copy || a->flags & EXEC_TTY)) {
-		n = read(0, data, sizeof(data));
-		if (n > 0 && write(a->in, data, (size_t)n) != n)
-			n = 0;
-	}
+	if (n < 0 && a->in_copy)
+		n = copy_input(a);
 	a->in_ready = false;
-	if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN))
+	if (is_over(n))
 		close_input(a);
 }
 
@@ -230,26 +244,30 @@ static int write_all(int fd, const char *data, size_t n)
 	return 0;
 }
 
-static void pump_output(struct attendance *a, int i)
+static ssize_t copy_output(const struct attendance *a, int i)
 {
 	static char data[65536];
-	int to = i + 1;
+	ssize_t n = read(a->out[i], data, sizeof(data));
+
+	if (n > 0 && write_all(i + 1, data, (size_t)n) < 0)
+		return 0;
+	return n;
+}
+
+static void pump_output(struct attendance *a, int i)
+{
 	ssize_t n = -1;
 
 	if (!a->out_copy[i]) {
-		n = splice(a->out[i], NULL, to, NULL, OUTPUT_BYTES,
+		n = splice(a->out[i], NULL, i + 1, NULL, OUTPUT_BYTES,
 			   SPLICE_F_MOVE);
-		if (n < 0 && (errno == EINVAL || errno == EAGAIN))
-			a->out_copy[i] = true;
+		a->out_copy[i] = must_copy(n);
 	}
-	if (n < 0 && a->out_copy[i]) {
-		n = read(a->out[i], data, sizeof(data));
-		if (n > 0 && write_all(to, data, (size_t)n) < 0)
-			n = 0;
-	}
+	if (n < 0 && a->out_copy[i])
+		n = copy_output(a, i);
 	/* End of the stream, or nobody reads our output: the command then
 	 * finds its own pipe broken. */
-	if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN)) {
+	if (is_over(n)) {
 		close_fd(a->out[i]);
 		a->out[i] = -1;
 	}
@@ -330,43 +348,55 @@ static bool finished(const struct attendance *a, bool whole_task)
 	return o->lost || o->ended_known || (!whole_task && o->done_known);
 }
 
+enum attend_slot { AT_CHANNEL, AT_STDIN, AT_INPUT, AT_OUT, AT_ERR, AT_COUNT };
+
+static void attend_slots(const struct attendance *a, struct pollfd *p)
+{
+	bool over = a->outcome->lost || a->outcome->ended_known;
+
+	p[AT_CHANNEL] = (struct pollfd){.fd = over ? -1 : a->front->channel,
+					.events = POLLIN};
+	p[AT_STDIN] = (struct pollfd){
+		.fd = a->in >= 0 && !a->in_ready ? 0 : -1, .events = POLLIN};
+	/* Without events: only whether the reader is gone. */
+	p[AT_INPUT] = (struct pollfd){.fd = a->in,
+				      .events = a->in_ready ? POLLOUT : 0};
+	p[AT_OUT] = (struct pollfd){.fd = a->out[0], .events = POLLIN};
+	p[AT_ERR] = (struct pollfd){.fd = a->out[1], .events = POLLIN};
+}
+
+static void attend_streams(struct attendance *a, const struct pollfd *p)
+{
+	for (int i = 0; i < 2; i++) {
+		if (p[AT_OUT + i].revents)
+			pump_output(a, i);
+	}
+	if (p[AT_STDIN].revents)
+		a->in_ready = true;
+	if (p[AT_INPUT].revents & POLLERR && !(a->flags & EXEC_TTY))
+		close_input(a);
+	else if (p[AT_INPUT].revents & POLLOUT)
+		pump_input(a);
+}
+
 static int attend_loop(struct attendance *a, const struct task_plan *plan,
 		       bool whole_task)
 {
 	while (!finished(a, whole_task)) {
-		bool over = a->outcome->lost || a->outcome->ended_known;
-		struct pollfd p[5] = {
-			{.fd = over ? -1 : a->front->channel, .events = POLLIN},
-			{.fd = a->in >= 0 && !a->in_ready ? 0 : -1,
-			 .events = POLLIN},
-			{.fd = a->in,
-			 .events = a->in_ready ? POLLOUT : 0},
-			{.fd = a->out[0], .events = POLLIN},
-			{.fd = a->out[1], .events = POLLIN},
-		};
+		struct pollfd p[AT_COUNT];
 		int r;
 
+		attend_slots(a, p);
 		handle_flags(a);
-		if (poll(p, 5, -1) < 0) {
+		if (poll(p, AT_COUNT, -1) < 0) {
 			if (errno == EINTR)
 				continue;
 			return error_errno(a->err, "cannot wait");
 		}
-		if (p[3].revents)
-			pump_output(a, 0);
-		if (p[4].revents)
-			pump_output(a, 1);
-		if (p[1].revents)
-			a->in_ready = true;
-		if (p[2].revents & POLLERR && !(a->flags & EXEC_TTY))
-			close_input(a);
-		else if (p[2].revents & POLLOUT)
-			pump_input(a);
-		if (p[0].revents) {
-			r = handle_message(a, plan);
-			if (r < 0)
-				return r;
-		}
+		attend_streams(a, p);
+		r = p[AT_CHANNEL].revents ? handle_message(a, plan) : 0;
+		if (r < 0)
+			return r;
 	}
 	return 0;
 }
@@ -376,6 +406,7 @@ int front_attend(struct front *f, const struct task_plan *plan,
 		 struct error *err)
 {
 	struct attendance a = {.front = f, .flags = flags, .in = -1,
+			       .in_copy = flags & EXEC_TTY,
 			       .out = {-1, -1}, .outcome = ret, .err = err};
 	int r;
 

@@ -140,10 +140,10 @@ static int make_ruleset(const struct init_config *c, struct error *err)
 	return landlock_ruleset(grants, n, 1, err);
 }
 
-static int enter(struct init *in, int root_fd, int *ret_listener,
-		 struct error *err)
+/* Into the new root, which nobody writes to from now on. */
+static int enter_root(const struct init_config *c, int root_fd,
+		      struct error *err)
 {
-	const struct init_config *c = &in->config;
 	int r = mount_own(root_fd, err);
 
 	if (r == 0)
@@ -154,6 +154,30 @@ static int enter(struct init *in, int root_fd, int *ret_listener,
 		r = mount_enter_root(root_fd, err);
 	if (r == 0 && sethostname(c->hostname, strlen(c->hostname)) < 0)
 		r = error_errno(err, "cannot set the host name");
+	return r;
+}
+
+/* Returns the listener of notified calls. */
+static int confine_all(struct error *err, bool nesting)
+{
+	int r = caps_seal();
+
+	if (r < 0)
+		return error_set(err, r, "cannot seal capabilities: %s",
+				 strerror(-r));
+	r = seccomp_load(nesting ? SECCOMP_INIT_NESTING : SECCOMP_INIT);
+	if (r < 0)
+		return error_set(err, r, "cannot load the system call filter: "
+				 "%s", strerror(-r));
+	return r;
+}
+
+static int enter(struct init *in, int root_fd, int *ret_listener,
+		 struct error *err)
+{
+	const struct init_config *c = &in->config;
+	int r = enter_root(c, root_fd, err);
+
 	if (r == 0 && !c->nesting)
 		r = forbid_user_namespaces(err);
 	if (r == 0)
@@ -166,50 +190,59 @@ static int enter(struct init *in, int root_fd, int *ret_listener,
 		if (in->ruleset < 0)
 			return in->ruleset;
 	}
-	r = caps_seal();
+	r = confine_all(err, c->nesting);
 	if (r < 0)
-		return error_set(err, r, "cannot seal capabilities: %s",
-				 strerror(-r));
-	r = seccomp_load(c->nesting ? SECCOMP_INIT_NESTING : SECCOMP_INIT);
-	if (r < 0)
-		return error_set(err, r, "cannot load the system call filter: "
-				 "%s", strerror(-r));
+		return r;
 	*ret_listener = r;
 	return 0;
 }
 
-/* Receives mounts until INIT_ENTER, then enters the sandbox. */
-static void build(struct init *in, struct message *m)
+/* The first mount is the root. */
+static int take_mount(struct message *m, int *root, struct error *err)
 {
-	AUTO_CLOSE int root = -1;
-	AUTO_CLOSE int listener = -1;
-	AUTO_CLOSE int proc = -1;
-	struct error err = {0};
 	int r;
 
-	/* The first message says that the id maps are written. */
+	if (m->data[m->len - 1] != '\0')
+		return error_set(err, -EPROTO, "malformed mount");
+	if (*root >= 0)
+		return mount_place(m->fds[0], *root, (char *)m->data, err);
+	*root = message_take_fd(m, 0);
+	r = mount_attach_root(*root, err);
+	/* That message said that the id maps are written, too. */
+	return r < 0 ? r : net_loopback_up(err);
+}
+
+/* Receives mounts until INIT_ENTER, which stays in m. Returns the root. */
+static int take_mounts(const struct init *in, struct message *m)
+{
+	struct error err = {0};
+	int root = -1;
+
 	for (;;) {
-		r = channel_recv(in->channel, m);
+		int r = channel_recv(in->channel, m);
+
 		if (r <= 0)
 			_exit(125);
 		r = message_check(m, init_from_keeper, n_init_from_keeper,
 				  INIT_BUILDING, &err);
 		if (r == 0 && m->type == INIT_ENTER)
-			break;
-		if (r == 0 && m->data[m->len - 1] != '\0')
-			r = error_set(&err, -EPROTO, "malformed mount");
-		if (r == 0 && root < 0) {
-			root = message_take_fd(m, 0);
-			r = mount_attach_root(root, &err);
-			if (r == 0)
-				r = net_loopback_up(&err);
-		} else if (r == 0) {
-			r = mount_place(m->fds[0], root, (char *)m->data, &err);
-		}
+			return root;
+		if (r == 0)
+			r = take_mount(m, &root, &err);
 		message_done(m);
 		if (r < 0)
 			fail(in->channel, &err);
 	}
+}
+
+static void build(struct init *in, struct message *m)
+{
+	AUTO_CLOSE int root = take_mounts(in, m);
+	AUTO_CLOSE int listener = -1;
+	AUTO_CLOSE int proc = -1;
+	struct error err = {0};
+	int r;
+
 	r = init_config_unpack(m->data, m->len, &in->config);
 	if (r < 0)
 		error_set(&err, r, "the sandbox's configuration is malformed");

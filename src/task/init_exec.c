@@ -343,42 +343,64 @@ static int start_leader(struct init_exec *e, struct child *c)
 	return 0;
 }
 
+/* The command's three ends go to c, ours to the keeper. */
+static int hand_out_streams(const struct init *in, const struct exec_head *head,
+			    struct child *c)
+{
+	struct exec_streams streams = {.id = head->id, .flags = head->flags};
+	int outer[3] = {-1, -1, -1};
+	int n, r;
+
+	if (c->tty) {
+		n = make_pty(in, head, c->stdio, outer);
+		c->stdio[1] = c->stdio[2] = c->stdio[0];
+	} else {
+		n = make_pipes(in, head->flags, c->stdio, outer);
+	}
+	r = n < 0 ? n : channel_send(in->channel, INIT_STREAMS, &streams,
+				     sizeof(streams), outer, (size_t)n);
+	for (int i = 0; i < 3; i++)
+		close_fd(outer[i]);
+	return r;
+}
+
+static void close_streams(const struct child *c)
+{
+	close_fd(c->stdio[0]);
+	if (c->tty)
+		return;
+	close_fd(c->stdio[1]);
+	close_fd(c->stdio[2]);
+}
+
+static int start_child(struct init_exec *e, struct child *c)
+{
+	if (c->tty)
+		return start_leader(e, c);
+	e->pid = start_vfork(child_run, c, 0, -1, NULL);
+	return e->pid < 0 ? -errno : 0;
+}
+
 void init_exec_start(struct init *in, const struct exec_head *head,
 		     const struct exec_args *args)
 {
-	struct exec_streams streams = {.id = head->id, .flags = head->flags};
 	struct child c = {.in = in, .args = args, .stdio = {-1, -1, -1},
 			  .tty = head->flags & EXEC_TTY};
 	struct init_exec none = {.events = -1};
 	struct init_exec *e = free_slot(in);
-	int outer[3] = {-1, -1, -1};
-	int n, r;
+	int r;
 
 	sigemptyset(&c.mask);
 	if (!e) {
 		not_started(in, &none, head->id, EAGAIN, STAGE_STREAMS);
 		return;
 	}
-	n = c.tty ? make_pty(in, head, c.stdio, outer)
-		  : make_pipes(in, head->flags, c.stdio, outer);
-	if (c.tty && n > 0)
-		c.stdio[1] = c.stdio[2] = c.stdio[0];
-	r = n < 0 ? n : channel_send(in->channel, INIT_STREAMS, &streams,
-				     sizeof(streams), outer, (size_t)n);
 	*e = (struct init_exec){.id = head->id, .flags = head->flags,
 				.events = -1};
-	if (r == 0 && c.tty) {
-		r = start_leader(e, &c);
-	} else if (r == 0) {
-		e->pid = start_vfork(child_run, &c, 0, -1, NULL);
-		if (e->pid < 0)
-			r = -errno;
-	}
-	for (int i = 0; i < 3; i++) {
-		close_fd(outer[i]);
-		if (i == 0 || !c.tty)
-			close_fd(c.stdio[i]);
-	}
+	r = hand_out_streams(in, head, &c);
+	if (r == 0)
+		r = start_child(e, &c);
+	close_streams(&c);
 	if (r < 0)
 		not_started(in, e, head->id, -r, STAGE_STREAMS);
 	else if (c.error)

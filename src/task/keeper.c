@@ -91,34 +91,39 @@ static char *copy(const char *s)
 	return s ? strdup(s) : NULL;
 }
 
+static int copy_list(struct strlist *to, const struct strlist *from)
+{
+	for (size_t i = 0; i < from->n; i++) {
+		if (strlist_add(to, from->items[i]) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 static int fill_record(struct keeper *k, struct error *err)
 {
 	const struct task_plan *p = &k->plan;
+	const struct sandbox_spec *s = &p->spec;
 	struct record *r = &k->record;
 	struct utsname u;
-	int bad = 0;
 
-	snprintf(r->id, sizeof(r->id), "%s", p->spec.id);
+	snprintf(r->id, sizeof(r->id), "%s", s->id);
 	r->state = RECORD_RUNNING;
 	r->exit_status = -1;
-	for (size_t i = 0; i < p->argv.n && bad == 0; i++)
-		bad = strlist_add(&r->argv, p->argv.items[i]);
-	for (size_t i = 0; i < p->labels.n && bad == 0; i++)
-		bad = strlist_add(&r->labels, p->labels.items[i]);
-	r->source = copy(p->spec.source);
+	r->source = copy(s->source);
 	r->workdir = copy(p->workdir);
-	r->workspace = copy(p->spec.source ? policy_workspace_name(
-						     p->spec.workspace)
-					   : "none");
-	r->tier = copy(policy_tier_name(p->spec.tier));
-	r->identity = copy(policy_identity_name(p->spec.identity));
+	r->workspace = copy(s->source ? policy_workspace_name(s->workspace)
+				      : "none");
+	r->tier = copy(policy_tier_name(s->tier));
+	r->identity = copy(policy_identity_name(s->identity));
 	r->kernel = copy(uname(&u) == 0 ? u.release : "");
 	r->policy_name = copy(p->policy_name);
 	memcpy(r->policy_digest, p->policy_digest, sizeof(r->policy_digest));
 	r->uid = p->caller_uid;
 	r->started_us = p->started_us;
-	if (bad < 0 || !r->workdir || !r->workspace || !r->tier ||
-	    !r->identity || !r->kernel)
+	if (copy_list(&r->argv, &p->argv) < 0 ||
+	    copy_list(&r->labels, &p->labels) < 0 || !r->workdir ||
+	    !r->workspace || !r->tier || !r->identity || !r->kernel)
 		return error_set(err, -ENOMEM, "out of memory");
 	return 0;
 }
@@ -331,23 +336,18 @@ static void front_gone(struct keeper *k)
 		keeper_stop(k, REASON_STOPPED, NULL, false);
 }
 
-static void handle_slots(struct keeper *k, const struct pollfd *p)
+static void handle_signals(struct keeper *k)
 {
 	struct signalfd_siginfo info;
 
-	/* init first: what it says about an exec belongs before its end. */
-	if (p[SLOT_INIT].revents)
-		handle_init(k);
-	else if (p[SLOT_INIT_DEAD].revents)
-		keeper_stop(k, REASON_LOST, NULL, false);
-	if (p[SLOT_WATCH].revents)
-		keeper_watch_message(k);
-	keeper_exec_handle(k, p + SLOT_EXECS);
-	if (p[SLOT_SIGNALS].revents &&
-	    read(k->signals, &info, sizeof(info)) == sizeof(info) &&
+	if (read(k->signals, &info, sizeof(info)) == sizeof(info) &&
 	    (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT ||
 	     info.ssi_signo == SIGQUIT))
 		keeper_stop(k, REASON_STOPPED, NULL, true);
+}
+
+static void handle_outside(struct keeper *k, const struct pollfd *p)
+{
 	if (p[SLOT_FRONT].revents && !handle_front(k, k->front))
 		front_gone(k);
 	if (p[SLOT_PARENT].revents)
@@ -359,6 +359,21 @@ static void handle_slots(struct keeper *k, const struct pollfd *p)
 		    !handle_front(k, k->clients[i]))
 			drop_client(k, i);
 	}
+}
+
+static void handle_slots(struct keeper *k, const struct pollfd *p)
+{
+	/* init first: what it says about an exec belongs before its end. */
+	if (p[SLOT_INIT].revents)
+		handle_init(k);
+	else if (p[SLOT_INIT_DEAD].revents)
+		keeper_stop(k, REASON_LOST, NULL, false);
+	if (p[SLOT_WATCH].revents)
+		keeper_watch_message(k);
+	keeper_exec_handle(k, p + SLOT_EXECS);
+	if (p[SLOT_SIGNALS].revents)
+		handle_signals(k);
+	handle_outside(k, p);
 }
 
 static int timeout_ms(const struct keeper *k, uint64_t now)

@@ -61,7 +61,7 @@ struct keeper_limits {
 	uint64_t memory_peak, processes_peak;
 	uint64_t free_blocks, free_inodes; /* of the state's file system */
 	uint64_t disk_bytes, disk_inodes;  /* at the last walk */
-	uint64_t next_walk_us;
+	uint64_t next_walk_us, due_walk_us;
 	bool by_walking; /* processes and memory are summed from /proc */
 };
 

@@ -284,9 +284,12 @@ int keeper_build(struct keeper *k, struct error *err)
 
 int keeper_confine(struct keeper *k, struct error *err)
 {
+	char proc[32];
 	const struct path_grant grants[] = {
 		{".", PATH_READ | PATH_WRITE},
 		{"/proc", PATH_READ},
+		/* The sandbox's own /proc is another file system. */
+		{proc, PATH_READ},
 		{"/sys/fs/cgroup", PATH_READ | PATH_WRITE},
 	};
 	size_t n = ARRAY_SIZE(grants);
@@ -295,6 +298,7 @@ int keeper_confine(struct keeper *k, struct error *err)
 
 	if (r < 0)
 		return r;
+	snprintf(proc, sizeof(proc), "/proc/self/fd/%d", k->proc_fd);
 	if (access("/sys/fs/cgroup", F_OK) < 0)
 		n--;
 	ruleset = landlock_ruleset(grants, n, 1, err);

@@ -217,28 +217,11 @@ static void drain(struct keeper *k)
 	}
 }
 
-void keeper_finish(struct keeper *k)
+/* Execs that were cut off count as killed. Returns the first of the task. */
+static struct exec_done end_execs(struct keeper *k)
 {
-	const struct exec_done killed = {.status = SIGKILL};
-	struct exec_done first = {0};
-	struct rusage ru = {0};
-	struct error err = {0};
-	bool have = false;
-	int r;
+	struct exec_done first = {.status = SIGKILL};
 
-	k->state = KEEPER_ENDING;
-	r = kill_all(k, &ru);
-	if (r < 0)
-		error_set(&err, r, "processes of the sandbox do not end");
-	/* The last word on limits: the kill may have been the kernel's. */
-	if (k->reason != REASON_LIMIT) {
-		const char *hit = keeper_limits_final(k, &ru);
-
-		if (hit) {
-			k->reason = REASON_LIMIT;
-			snprintf(k->limit, sizeof(k->limit), "%s", hit);
-		}
-	}
 	for (size_t i = 0; i < KEEPER_EXECS_MAX; i++) {
 		struct keeper_exec *e = &k->execs[i];
 
@@ -246,17 +229,38 @@ void keeper_finish(struct keeper *k)
 			continue;
 		if (!e->over) {
 			e->over = true;
-			e->done = killed;
-			e->done.id = e->id;
+			e->done = (struct exec_done){.id = e->id,
+						     .status = SIGKILL};
 		}
-		if (!have || e->id < first.id)
+		if (first.id == 0 || e->id < first.id)
 			first = e->done;
-		have = true;
 	}
+	return first;
+}
+
+void keeper_finish(struct keeper *k)
+{
+	struct exec_done first;
+	struct rusage ru = {0};
+	struct error err = {0};
+	const char *hit;
+	int r;
+
+	k->state = KEEPER_ENDING;
+	r = kill_all(k, &ru);
+	if (r < 0)
+		error_set(&err, r, "processes of the sandbox do not end");
+	/* The last word on limits: the kill may have been the kernel's. */
+	hit = k->reason == REASON_LIMIT ? NULL : keeper_limits_final(k, &ru);
+	if (hit) {
+		k->reason = REASON_LIMIT;
+		snprintf(k->limit, sizeof(k->limit), "%s", hit);
+	}
+	first = end_execs(k);
 	drain(k);
 	end_watch(k);
 	fill_usage(k, &ru);
-	fill_record(k, have && !k->plan.stay ? &first : NULL);
+	fill_record(k, first.id && !k->plan.stay ? &first : NULL);
 	if (err.code && !k->record.error)
 		k->record.error = strdup(err.text);
 	r = record_write(k->task_fd, &k->record, &err);

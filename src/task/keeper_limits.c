@@ -14,6 +14,7 @@
 #include "base/io.h"
 #include "base/num.h"
 #include "base/time.h"
+#include "task/state.h"
 #include "workspace/changes.h"
 
 #include <dirent.h>
@@ -28,7 +29,8 @@
 #define FAST_TICK_US 10000u
 /* A walk or a scan of /proc takes at most a tenth of the time. */
 #define REST_FACTOR 10u
-#define WALK_EVERY_US 5000000u
+/* Others on the same file system may free what the task takes. */
+#define WALK_EVERY_US 250000u
 /* Counted processes may be this few below the limit when a fork fails. */
 #define PROCESSES_SLACK 2u
 
@@ -170,6 +172,7 @@ static void walk(struct keeper *k, uint64_t bytes_left, uint64_t inodes_left,
 	l->free_inodes = fs->f_ffree;
 	took = time_mono_us() - start;
 	l->next_walk_us = start + took * REST_FACTOR;
+	l->due_walk_us = start + took * 2 * REST_FACTOR + WALK_EVERY_US;
 }
 
 static const char *disk_hit(struct keeper *k, uint64_t now_us)
@@ -189,10 +192,7 @@ static const char *disk_hit(struct keeper *k, uint64_t now_us)
 	more_inodes = used(l->free_inodes, fs.f_ffree);
 	near = bytes + l->disk_bytes + more_bytes >= want->disk ||
 	       inodes + l->disk_inodes + more_inodes >= want->inodes ||
-	       now_us >= l->next_walk_us + WALK_EVERY_US;
-	/* A file system that does not count files (btrfs) is walked. */
-	if (fs.f_files == 0)
-		near = true;
+	       now_us >= l->due_walk_us;
 	if (near && now_us >= l->next_walk_us)
 		walk(k, want->disk, want->inodes, &fs);
 	if (bytes + l->disk_bytes >= want->disk)
@@ -274,6 +274,22 @@ static int sample_all(const struct keeper *k, struct sample *s)
 	return 0;
 }
 
+static const char *sample_over(const struct keeper *k, const struct sample *s)
+{
+	const struct policy_limits *want = &k->plan.spec.limits;
+
+	if (want->cpu_time_ms != LIMIT_NONE &&
+	    k->limits.cpu_us >= want->cpu_time_ms * 1000u)
+		return "cpu_time";
+	if (!cgroup_mechanism(&k->cgroup, CGROUP_MEMORY) &&
+	    s->memory >= want->memory)
+		return "memory";
+	if (!cgroup_mechanism(&k->cgroup, CGROUP_PIDS) &&
+	    s->processes + PROCESSES_SLACK >= want->processes)
+		return "processes";
+	return NULL;
+}
+
 static const char *sample_hit(struct keeper *k)
 {
 	const struct policy_limits *want = &k->plan.spec.limits;
@@ -293,16 +309,7 @@ static const char *sample_hit(struct keeper *k)
 	/* Memory that grows fast is looked at more often. */
 	if (s.memory > want->memory / 2)
 		l->next_tick_us -= TICK_US - FAST_TICK_US;
-	if (want->cpu_time_ms != LIMIT_NONE &&
-	    l->cpu_us >= want->cpu_time_ms * 1000u)
-		return "cpu_time";
-	if (!cgroup_mechanism(&k->cgroup, CGROUP_MEMORY) &&
-	    s.memory >= want->memory)
-		return "memory";
-	if (!cgroup_mechanism(&k->cgroup, CGROUP_PIDS) &&
-	    s.processes + PROCESSES_SLACK >= want->processes)
-		return "processes";
-	return NULL;
+	return sample_over(k, &s);
 }
 
 /* ---- all together ---- */
@@ -335,8 +342,13 @@ const char *keeper_limits_final(struct keeper *k, const struct rusage *ru)
 	if (!hit && want->cpu_time_ms != LIMIT_NONE &&
 	    time_rusage_us(ru) >= want->cpu_time_ms * 1000u)
 		hit = "cpu_time";
-	k->limits.next_walk_us = 0;
-	return hit ? hit : disk_hit(k, 1);
+	if (hit)
+		return hit;
+	k->limits.next_walk_us = k->limits.due_walk_us = 0;
+	/* Without changes there is nothing to walk, only scratch to look at. */
+	if (!state_task_has_changes(k->task_fd))
+		k->limits.next_walk_us = UINT64_MAX;
+	return disk_hit(k, 1);
 }
 
 const char *keeper_limits_tick(struct keeper *k, uint64_t now_us)

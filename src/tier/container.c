@@ -541,12 +541,32 @@ static int adopt_all(const struct container *c, int support, struct error *err)
 	return r;
 }
 
+/* The root comes first: mount points are made in it while others are placed. */
+static int build_root(struct builder *b)
+{
+	int root = mount_tmpfs(0, 0, 0755, RW, b->err);
+	int r;
+
+	if (root < 0)
+		return root;
+	r = files_make_skeleton(root, b->err);
+	if (r < 0) {
+		close(root);
+		return r;
+	}
+	r = add_placement(b->c, root, "/", true);
+	if (r < 0)
+		return error_set(b->err, r, "cannot hand over the root: %s",
+				 strerror(-r));
+	return files_make_layers(b->support, b->s, b->err);
+}
+
 int container_build(struct container *c, const struct sandbox_spec *s,
 		    container_place_fn *hand_over, void *arg, struct error *err)
 {
 	AUTO_CLOSE int support = mount_tmpfs(0, 0, 0755, RW, err);
 	struct builder b = {.c = c, .s = s, .err = err, .support = support};
-	int root, r;
+	int r;
 
 	c->place = hand_over;
 	c->place_arg = arg;
@@ -558,22 +578,8 @@ int container_build(struct container *c, const struct sandbox_spec *s,
 	    0)
 		return error_errno(err, "cannot attach the keeper's layers");
 	r = adopt_all(c, support, err);
-	if (r < 0)
-		return r;
-	root = mount_tmpfs(0, 0, 0755, RW, err);
-	if (root < 0)
-		return root;
-	r = files_make_skeleton(root, err);
-	if (r < 0) {
-		close(root);
-		return r;
-	}
-	r = add_placement(c, root, "/", true);
-	if (r < 0)
-		return error_set(err, r, "cannot hand over the root: %s",
-				 strerror(-r));
 	if (r == 0)
-		r = files_make_layers(support, s, err);
+		r = build_root(&b);
 	if (r == 0)
 		r = collect_wants(&b);
 	if (r == 0)

@@ -72,6 +72,21 @@ static int make_last(int fd, const char *name, bool directory)
 	return 0;
 }
 
+/* Makes a directory on the way and opens it. */
+static int make_parent(int in, const char *name, uid_t uid, gid_t gid)
+{
+	int fd, r = make_last(in, name, true);
+
+	if (r < 0)
+		return r;
+	if (uid != (uid_t)-1 &&
+	    fchownat(in, name, uid, gid, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	fd = openat(in, name,
+		    O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
 int files_make_point(int fd, const char *path, bool directory, uid_t uid,
 		     gid_t gid, struct error *err)
 {
@@ -86,29 +101,21 @@ int files_make_point(int fd, const char *path, bool directory, uid_t uid,
 		char name[NAME_MAX + 1];
 		size_t n = strcspn(at, "/");
 		bool last = at[n] == '\0';
-		int in = dir >= 0 ? dir : fd;
-		int next;
 
 		if (n == 0 || n > NAME_MAX)
 			return error_set(err, -EINVAL,
 					 "%s is no path for a mount", path);
 		memcpy(name, at, n);
 		name[n] = '\0';
-		r = make_last(in, name, last ? directory : true);
+		r = last ? make_last(dir >= 0 ? dir : fd, name, directory)
+			 : make_parent(dir >= 0 ? dir : fd, name, uid, gid);
 		if (r < 0)
 			return error_set(err, r, "cannot make the mount point "
 					 "%s: %s", path, strerror(-r));
 		if (last)
 			return 0;
-		if (uid != (uid_t)-1 &&
-		    fchownat(in, name, uid, gid, AT_SYMLINK_NOFOLLOW) < 0)
-			return error_errno(err, "cannot give away %s", path);
-		next = openat(in, name, O_PATH | O_DIRECTORY | O_NOFOLLOW |
-						O_CLOEXEC);
-		if (next < 0)
-			return error_errno(err, "cannot open %s", path);
 		close_fd(dir);
-		dir = next;
+		dir = r;
 		at += n + 1;
 	}
 }
