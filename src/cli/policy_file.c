@@ -185,6 +185,9 @@ static int ask(const char *program, const struct buf *question,
 		return error_set(err, -EIO, "pinfold-policy died of signal %d "
 				 "(the policy may need too much time)",
 				 WTERMSIG(status));
+	/* Where posix_spawn cannot share memory, its failure looks so. */
+	if (WEXITSTATUS(status) == 127)
+		return error_set(err, -ENOENT, "cannot start %s", program);
 	if (WEXITSTATUS(status) != 0)
 		return error_set(err, -EIO, "pinfold-policy failed");
 	return 0;
