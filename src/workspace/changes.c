@@ -199,6 +199,9 @@ static int enter(struct scan *s, const char *name, const struct before *before,
 	r = walk_enter(&s->walk, name, pair, err);
 	if (r == -ENOENT || r == -ENOTDIR || r == -ELOOP)
 		return 0; /* Replaced while it was looked at. */
+	/* It was closed when it was copied, empty, and nobody touched it. */
+	if (r == -EACCES && before->untouched)
+		return 0;
 	if (r < 0)
 		return r;
 	l = walk_top(&s->walk);
