@@ -107,13 +107,19 @@ int channel_recv(int fd, struct message *m)
 		.msg_control = control,
 		.msg_controllen = sizeof(control),
 	};
+	int resets = 0;
 	ssize_t n;
 
 	m->n_fds = 0;
 	m->len = 0;
+	/*
+	 * ECONNRESET comes once, before what the other end still sent, when it
+	 * ended without having read all of ours.
+	 */
 	do
 		n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
+	while (n < 0 && (errno == EINTR ||
+			 (errno == ECONNRESET && resets++ == 0)));
 	if (n < 0)
 		return -errno;
 	if (n == 0)

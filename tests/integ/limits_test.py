@@ -1,0 +1,285 @@
+#!/usr/bin/python3
+# limit: 300 s
+"""Limits: what each stops or refuses, that it is named, and that a neighbour
+does not notice."""
+import os
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from box import (PINFOLD, Skip, below, case, check, equal, main, wait_for,
+                 within)
+
+
+def stopped(box, limit, script, status=137, python=False, timeout=60, **more):
+    """Runs script under limit, which must stop it and be named."""
+    name = limit.split('=')[0]
+    words = ['python3', '-c', script] if python else ['sh', '-c', script]
+    r = box.run('--limit', limit, '--json', '--', *words, timeout=timeout,
+                **more)
+    r.expect(status, text=f'pinfold: limit: {name}')
+    record = r.json()
+    equal((record['limit'], record['reason'], record['exit_status']),
+          (name, 'limit', status))
+    enforced = [e for e in record['enforced'] if e['what'] == name]
+    equal(len(enforced), 1, 'named once in enforced')
+    check(enforced[0]['mechanism'], enforced)
+    check(b'survived' not in r.out, str(r))
+    took = box.gone(record['id'], kept=('upper',))
+    return f'{r.seconds:.1f} s, {enforced[0]["mechanism"]}, ' \
+        f'gone after {took:.2f} s'
+
+
+@case
+def cpu_time_stops_a_busy_loop(box):
+    return stopped(box, 'cpu_time=1s', 'while :; do :; done')
+
+
+@case
+def cpu_time_counts_children_that_come_and_go(box):
+    return stopped(box, 'cpu_time=1s',
+                   'while :; do python3 -c "sum(range(3000000))"; done',
+                   timeout=120)
+
+
+@case
+def memory_stops_who_takes_too_much(box):
+    script = 'b=[]\nwhile True: b.append(bytearray(1<<20))'
+    return stopped(box, 'memory=128MiB', script, python=True)
+
+
+@case
+def memory_counts_what_children_take_together(box):
+    script = 'import os,time\nfor i in range(16):\n if os.fork()==0:\n' \
+        '  b=bytearray(32<<20)\n  time.sleep(100)\ntime.sleep(100)'
+    return stopped(box, 'memory=128MiB', script, python=True)
+
+
+@case
+def memory_counts_files_in_tmp_and_shared_memory(box):
+    return stopped(box, 'memory=64MiB', 'cat /dev/zero >/dev/shm/a & '
+                   'cat /dev/zero >/tmp/b & cat /dev/zero >~/c & wait; wait; '
+                   'tail -c 64M /dev/zero >/dev/null; echo survived')
+
+
+@case
+def memory_below_the_limit_is_not_stopped(box):
+    box.run('--limit', 'memory=256MiB', '--', 'python3', '-c',
+            'b=bytearray(100<<20)').expect(0)
+
+
+BOMB = 'import os,time\nwhile True:\n try: os.fork()\n except OSError: pass\n'
+
+
+@case
+def processes_stops_a_bomb_of_python(box):
+    return stopped(box, 'processes=200', BOMB, python=True)
+
+
+@case
+def processes_stops_a_bomb_of_the_shell(box):
+    return stopped(box, 'processes=200', 'b() { b | b & b; }; b; sleep 100')
+
+
+@case
+def processes_stops_a_bomb_of_500_within_a_second_and_nothing_is_left(box):
+    r = box.run('--limit', 'processes=500', '--json', '--', 'python3', '-c',
+                'import os,time\nfor i in range(600):\n'
+                ' if os.fork()==0: time.sleep(1000)\ntime.sleep(1000)')
+    r.expect(137, text='limit: processes')
+    took = box.gone(r.json()['id'])
+    return f'{r.seconds:.1f} s, gone after {took:.2f} s'
+
+
+@case
+def processes_below_the_limit_are_not_stopped(box):
+    box.sh('i=0; while [ $i -lt 40 ]; do sleep 1 & i=$((i+1)); done; wait',
+           '--limit', 'processes=100').expect(0)
+
+
+@case
+def a_neighbour_goes_on_during_a_bomb(box):
+    """It makes a file and a process every fifth of a second all the time."""
+    with open(f'{box.top}/ticks', 'wb') as out:
+        neighbour = box.spawn(
+            [PINFOLD, 'run', '--', 'sh', '-c', 'while sleep 0.1; do date +%s%N;'
+             ' : >"$HOME/w" || echo F; done'], stdout=out)
+    ticks = f'{box.top}/ticks'
+    wait_for(lambda: os.path.getsize(ticks), 20, 'the neighbour')
+    before = os.path.getsize(ticks)
+    box.run('--limit', 'processes=500', '--timeout', '20s', '--', 'python3',
+            '-c', BOMB).expect(137, text='limit: processes')
+    box.run('--limit', 'memory=128MiB', '--', 'python3', '-c',
+            'b=[]\nwhile True: b.append(bytearray(1<<20))').expect(137)
+    wait_for(lambda: os.path.getsize(ticks) > before + 20, 20, 'more ticks')
+    neighbour.terminate()
+    box.finish(neighbour)
+    with open(ticks, 'rb') as f:
+        lines = f.read().split()
+    check(b'F' not in lines, 'the neighbour could not write')
+    times = [int(line) for line in lines]
+    longest = max(b - a for a, b in zip(times, times[1:])) / 1e9
+    check(longest < 5, f'the neighbour waited for {longest:.1f} s')
+    return f'at most {longest:.2f} s between two ticks'
+
+
+@case
+def disk_stops_one_large_file_in_the_source(box):
+    return stopped(box, 'disk=16MiB', 'cat /dev/zero >big; '
+                   'sleep 5; echo survived')
+
+
+@case
+def disk_stops_many_files_in_the_source(box):
+    return stopped(box, 'disk=16MiB', 'i=0; while [ $i -lt 600 ]; do '
+                   'head -c 100000 /dev/zero >f$i; i=$((i+1)); done; sleep 10; '
+                   'echo survived')
+
+
+@case
+def disk_stops_what_fills_tmp(box):
+    return stopped(box, 'disk=16MiB', 'cat /dev/zero >/tmp/big; sleep 5; '
+                   'echo survived')
+
+
+@case
+def disk_stops_what_fills_the_home(box):
+    return stopped(box, 'disk=16MiB', 'cat /dev/zero >~/big; sleep 5; '
+                   'echo survived')
+
+
+@case
+def disk_counts_a_granted_directory(box):
+    os.mkdir(f'{box.top}/w')
+    r = box.sh(f'cat /dev/zero >{box.top}/w/big; sleep 5; echo survived',
+               '--write', f'{box.top}/w', '--limit', 'disk=16MiB', '--json')
+    r.expect(137, text='limit: disk')
+
+
+@case
+def disk_counts_deleted_files_that_are_held_open(box):
+    script = 'import os,time\nfor i in range(20):\n' \
+        ' f=open("f","wb"); os.unlink("f"); os.dup(f.fileno());' \
+        ' f.write(b"x"*(4<<20)); f.flush()\ntime.sleep(10)\nprint("survived")'
+    return stopped(box, 'disk=16MiB', script, python=True)
+
+
+@case
+def disk_below_the_limit_is_not_stopped(box):
+    r = box.sh('head -c 8M /dev/zero >f; rm f; head -c 8M /dev/zero >g; '
+               'head -c 1M /dev/zero >/tmp/x', '--limit', 'disk=16MiB',
+               '--json').expect(0)
+    equal(r.json()['limit'], None)
+
+
+@case
+def inodes_stops_many_empty_files(box):
+    return stopped(box, 'inodes=1000', 'i=0; while [ $i -lt 100000 ]; do '
+                   ': >f$i; i=$((i+1)); done; sleep 10; echo survived')
+
+
+@case
+def inodes_stops_many_empty_files_in_tmp(box):
+    return stopped(box, 'inodes=1000', 'cd /tmp; i=0; while [ $i -lt 2000 ]; '
+                   'do : >f$i; i=$((i+1)); done 2>/dev/null; sleep 10; '
+                   'echo survived')
+
+
+@case
+def open_files_refuses_and_does_not_stop(box):
+    script = 'import errno\nf=[]\ntry:\n while True: f.append(open("/dev/null"))' \
+        '\nexcept OSError as e: print(errno.errorcode[e.errno], len(f)<64)'
+    r = box.run('--limit', 'open_files=64', '--json', '--', 'python3', '-c',
+                script).expect(0, out=b'EMFILE True\n')
+    equal(r.json()['limit'], None)
+
+
+@case
+def output_stops_who_prints_too_much(box):
+    r = box.sh('yes; echo survived', '--limit', 'output=1MiB', '--json')
+    r.expect(137, text='limit: output')
+    check(1 << 20 <= len(r.out) < 4 << 20, f'{len(r.out)} bytes came')
+    r = box.sh('yes >&2', '--limit', 'output=1MiB')
+    r.expect(137, text='limit: output')
+
+
+@case
+def output_of_exactly_the_limit_is_not_stopped(box):
+    r = box.sh('head -c 1048576 /dev/zero', '--limit', 'output=1MiB').expect(0)
+    equal(len(r.out), 1 << 20)
+
+
+@case
+def wall_stops_a_sleeper_with_status_124(box):
+    return stopped(box, 'wall=500ms', 'sleep 1000', status=124)
+
+
+@case
+def wall_lets_the_command_end_itself_within_the_grace(box):
+    r = box.sh('trap "echo bye; exit 0" TERM; while :; do sleep 0.05; done',
+               '--timeout', '500ms')
+    r.expect(124, out=b'bye\n')
+    r = box.sh('trap "" TERM; while :; do sleep 0.05; done', '--timeout',
+               '500ms', '--grace', '500ms').expect(124)
+    check(r.seconds < 20, r.seconds)
+
+
+@case
+def idle_stops_who_prints_and_takes_nothing(box):
+    return stopped(box, 'idle=1s', 'sleep 1000')
+
+
+@case
+def idle_does_not_stop_who_goes_on_printing(box):
+    box.sh('i=0; while [ $i -lt 15 ]; do echo $i; sleep 0.1; i=$((i+1)); done',
+           '--limit', 'idle=1s').expect(0)
+
+
+@case
+def cpus_slows_a_command_down(box):
+    """Two busy processes get half a CPU together, whatever else runs."""
+    script = 'import os,time\np=os.fork()\nb=time.monotonic()\n' \
+        'while time.monotonic()-b<2: pass\n' \
+        'if p:\n os.wait()\n t=os.times()\n' \
+        ' print(sum(t[:4])/(time.monotonic()-b))'
+    r = box.run('--limit', 'cpus=0.5', '--json', '--', 'python3', '-c',
+                script).expect(0)
+    mechanism = [e for e in r.json()['enforced'] if e['what'] == 'cpus'][0]
+    if not mechanism['hard']:
+        raise Skip(f'only {mechanism["mechanism"]} here')
+    check(float(r.out) < 0.7, f'{r.out} CPUs by {mechanism["mechanism"]}')
+    return f'{float(r.out):.2f} CPUs by {mechanism["mechanism"]}'
+
+
+@case
+def a_limit_of_none_is_no_limit(box):
+    r = box.run('--limit', 'memory=none', '--limit', 'disk=none', '--limit',
+                'processes=none', '--json', '--', 'true').expect(0)
+    what = {e['what'] for e in r.json()['enforced']}
+    check(not what & {'memory', 'disk', 'processes'}, what)
+
+
+@case
+def a_hard_limit_that_nothing_holds_is_refused(box):
+    policy = f'{box.top}/p.yaml'
+    with open(policy, 'w', encoding='ascii') as f:
+        f.write('version: 1\nlimits: {enforce: hard, disk: 1GiB}\n')
+    r = box.run('--policy', policy, '--', 'true').expect(125)
+    within(r.text(), 'hard')
+
+
+@case
+def usage_is_in_the_record(box):
+    r = box.run('--json', '--', 'python3', '-c',
+                'import time\nb=b"x"*(50<<20)\nt=time.process_time()\n'
+                'while time.process_time()-t<0.5: pass\nprint("y"*999)')
+    usage = r.expect(0).json()['usage']
+    check(40 << 20 < usage['memory_peak'] < 400 << 20, usage)
+    check(400000 < usage['cpu_us'] < 30000000, usage)
+    check(400000 < usage['wall_us'] < 60000000, usage)
+    equal(usage['output_bytes'], 1000)
+
+
+if __name__ == '__main__':
+    sys.exit(main())
