@@ -40,6 +40,17 @@ def write(path, text, mode=0o644):
     os.chmod(path, mode)
 
 
+def use_up_low_numbers():
+    """The host's process must not share its number with one inside."""
+    while True:
+        pid = os.fork()
+        if pid == 0:
+            os._exit(0)
+        os.waitpid(pid, 0)
+        if pid > 2000:
+            return
+
+
 def tree_state(top):
     """Names, kinds, modes and contents below top, as a mapping."""
     state = {}
@@ -149,6 +160,7 @@ class Host:
         self.plant_sockets()
         self.plant_descriptors()
         self.sleep_time = '3600.0' + str(int(self.marker[-12:], 16))
+        use_up_low_numbers()
         self.sentinel = subprocess.Popen(
             ['sleep', self.sleep_time],
             env={'MARK': self.marker, 'PATH': os.environ['PATH']},
@@ -292,12 +304,16 @@ class Host:
         for path in ('/proc/sys/kernel/core_pattern',
                      '/proc/sys/kernel/modprobe',
                      '/proc/sys/vm/overcommit_memory',
-                     '/proc/sys/net/ipv4/ip_forward', '/etc/passwd'):
+                     '/proc/sys/net/ipv4/ip_forward'):
             if os.access(path, os.R_OK):
                 with open(path, 'rb') as f:
                     everything[path] = f.read()
         for path in ('/usr', '/usr/bin', '/etc', '/'):
-            everything[path] = [n for n in os.listdir(path) if 'pinfold' in n]
+            everything[path] = [n for n in os.listdir(path)
+                                if 'pinfold-escape' in n]
+        for path in ('/usr/bin/env', '/etc/passwd'):
+            st = os.stat(path)
+            everything[f'mode of {path}'] = st.st_mode, st.st_uid, st.st_gid
         with open('/proc/self/mounts', encoding='utf-8') as f:
             everything['mounts'] = f.read()
         return everything
