@@ -111,6 +111,7 @@ static int gain_by_own_bit(const struct attack *a)
 	const char *from = attack_path("{source}/gain");
 	char name[] = "/tmp/pinfold-escape-gain";
 	char block[65536];
+	int result;
 	int in = open(from, O_RDONLY | O_CLOEXEC);
 	int out = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0700);
 	ssize_t got;
@@ -127,7 +128,9 @@ static int gain_by_own_bit(const struct attack *a)
 	}
 	if (chmod(name, 06755) < 0)
 		return -errno;
-	return run_gaining(name);
+	result = run_gaining(name);
+	unlink(name);
+	return result;
 }
 
 static int give_capability(const struct attack *a)
