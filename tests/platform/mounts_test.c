@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/un.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -155,6 +156,41 @@ static int overlay_volatile_once(void)
 		return fact_works(-1, "umount");
 	errno = -mount_overlay("userxattr,volatile");
 	return fact_fails(errno ? -1 : 0, EINVAL, "second mount");
+}
+
+/* A socket that listens in the lower layer, reached through the overlay. */
+static int overlay_cuts_sockets(void)
+{
+	struct sockaddr_un to = {.sun_family = AF_UNIX, .sun_path = "sock"};
+	int ear = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int mouth = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (!fact_has_userns())
+		return fact_skip(NEEDS_USERNS);
+	make("lower");
+	if (chdir(at("lower")) < 0 || bind(ear, (struct sockaddr *)&to,
+	    sizeof(to)) < 0 || listen(ear, 1) < 0)
+		return fact_works(-1, "listen");
+	if (enter_mounts() < 0 || mount_overlay("userxattr") < 0 ||
+	    chdir(at("merged")) < 0)
+		return fact_works(-1, "mount");
+	return fact_fails(connect(mouth, (struct sockaddr *)&to, sizeof(to)),
+			  ECONNREFUSED, "connect");
+}
+
+/* A FIFO that is read in the lower layer has no reader in the overlay. */
+static int overlay_cuts_fifos(void)
+{
+	if (!fact_has_userns())
+		return fact_skip(NEEDS_USERNS);
+	make("lower");
+	if (mkfifo(at("lower/fifo"), 0600) < 0 ||
+	    open(at("lower/fifo"), O_RDONLY | O_NONBLOCK | O_CLOEXEC) < 0)
+		return fact_works(-1, "mkfifo");
+	if (enter_mounts() < 0 || mount_overlay("userxattr") < 0)
+		return fact_works(-1, "mount");
+	return fact_fails(open(at("merged/fifo"), O_WRONLY | O_NONBLOCK |
+			       O_CLOEXEC), ENXIO, "open");
 }
 
 static int whiteout_in_userns(void)
@@ -474,6 +510,9 @@ static const struct fact table[] = {
 	 overlay_rename_is_exdev},
 	{"an upper layer that was mounted volatile is refused a second time",
 	 overlay_volatile_once},
+	{"a socket of the lower layer is dead in an overlay",
+	 overlay_cuts_sockets},
+	{"a FIFO of the lower layer is dead in an overlay", overlay_cuts_fifos},
 	{"a whiteout can be made in a user namespace", whiteout_in_userns},
 	{"a real device cannot be made in a user namespace", device_in_userns},
 	{"lower layers can be named by /proc/self/fd", lower_by_descriptor},
