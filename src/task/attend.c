@@ -166,7 +166,9 @@ static void handle_flags(struct attendance *a)
 		/* Its own session has nobody who could continue it from a
 		 * default SIGTSTP, so it is stopped for good. */
 		send_signal(a, SIGSTOP);
-		suspend(a);
+		/* Of a pty's command we are told when it has stopped. */
+		if (!(a->flags & EXEC_TTY))
+			suspend(a);
 	}
 	if (saw_cont) {
 		saw_cont = 0;

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/kcmp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -53,6 +54,9 @@ static int keeper_child(void *arg)
 	sys_close_range(KEEPER_FD_COUNT, ~0u, CLOSE_RANGE_CLOEXEC);
 	/* A terminal's signals are the front end's to forward. */
 	setsid();
+	/* What the caller ignores is not the command's: it inherits ours. */
+	for (int i = 1; i <= SIGSYS; i++)
+		signal(i, SIG_DFL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	execve(s->program, argv, envp);

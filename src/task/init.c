@@ -298,6 +298,8 @@ static void handle_signal(struct init *in, const struct message *m)
 	e = find_exec(in, s.id);
 	if (e && e->pid > 1)
 		kill(s.group ? -e->pid : e->pid, s.signal);
+	else if (e && s.signal > 0 && s.signal < 64)
+		e->early |= UINT64_C(1) << s.signal;
 }
 
 static void handle_message(struct init *in, struct message *m)

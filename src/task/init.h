@@ -48,6 +48,7 @@ struct init_exec {
 	pid_t pid;    /* the command; 0 until it is known */
 	pid_t leader; /* its session leader under a pty; else 0 */
 	int events;   /* pipe from the leader, or -1 */
+	uint64_t early; /* bits of signals that came before pid was known */
 };
 
 struct init {

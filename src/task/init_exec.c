@@ -422,6 +422,10 @@ void init_exec_event(struct init *in, struct init_exec *e)
 		switch (event.kind) {
 		case LEADER_STARTED:
 			e->pid = event.value;
+			for (int s = 1; s < 64; s++) {
+				if (e->early >> s & 1)
+					kill(e->pid, s);
+			}
 			started(in, e);
 			return;
 		case LEADER_FAILED:

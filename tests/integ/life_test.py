@@ -1,0 +1,357 @@
+#!/usr/bin/python3
+# limit: 300 s
+"""The end of a task, whatever dies first: nothing is left, nothing is late."""
+import os
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import box as b
+from box import (PINFOLD, ROOT, SITUATION, below, case, check, equal,
+                 find_below, main, processes_with, tree_state, wait_for,
+                 within)
+
+# What a task does that wants to live on: own sessions, grandchildren, a
+# stopped process, ignored signals, an open file, a process without a parent.
+STAYING = '''
+    trap "" TERM HUP INT
+    setsid sleep 3000 & (setsid sleep 3001 &) ; nohup sleep 3002 >/dev/null 2>&1 &
+    sh -c 'kill -STOP $$; : stopped' &
+    python3 -c 'import os,time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0: time.sleep(3003)
+    os._exit(0)
+os.wait()'
+    exec 9>held
+    echo x >changed
+    echo $PINFOLD_TASK
+'''
+
+
+class Task:
+    """A running task with all that wants to live on."""
+
+    def __init__(self, box, *options, after='sleep 3004', **more):
+        self.box = box
+        self.process = box.spawn([PINFOLD, 'run', *options, '--', 'sh', '-c',
+                                  STAYING + after], **more)
+        line = self.process.stdout.readline().decode().strip()
+        check(b.ID.fullmatch(line), f'{line!r} {self.process.poll()}')
+        self.id = line
+        if 'sleep' in after:
+            wait_for(lambda: len(self.named('sleep')) >= 3, what='its sleepers')
+        self.seen = below(self.process.pid)
+        self.keeper = find_below(self.process.pid, 'pinfold-keeper')
+        self.init = find_below(self.process.pid, 'pinfold-init')
+        if 'sleep' in after:
+            check(self.keeper and self.init, f'{self.seen}')
+
+    def named(self, name):
+        return [p for p in below(self.process.pid)
+                if b.command_of(p) == name]
+
+    def end(self, timeout=30):
+        return self.box.finish(self.process, timeout=timeout)
+
+    def gone(self, files=True):
+        """Seconds until all is gone; the changes stay."""
+        took = self.box.gone(self.id, self.seen, kept=('upper',), files=files)
+        return f'{took:.2f} s'
+
+
+def unchanged(box, before):
+    equal(tree_state(box.source), before)
+
+
+@case
+def what_the_command_leaves_behind_ends_with_it(box):
+    before = tree_state(box.source)
+    task = Task(box, after='exit 3')
+    task.end().expect(3)
+    unchanged(box, before)
+    return task.gone()
+
+
+@case
+def a_child_that_holds_the_output_open_does_not_delay_the_end(box):
+    r = box.sh('sleep 3000 & setsid sleep 3001 & echo x; exit 4')
+    r.expect(4, out=b'x\n')
+    check(r.seconds < 10, r.seconds)
+    equal(processes_with('sleep\x003000'), [])
+
+
+@case
+def after_a_time_out_nothing_is_written_late(box):
+    """PEERS h: in the source and through every kind of child."""
+    for how in ('(sleep 3; touch late) & wait',
+                'setsid sh -c "sleep 3; touch late" & wait',
+                'nohup sh -c "sleep 3; touch late" >/dev/null 2>&1 & wait',
+                'trap "" TERM; (sleep 3; touch late) & wait; wait',
+                'sh -c "(sleep 3; touch late) &" ; sleep 100'):
+        r = box.sh(how, '--timeout', '1s', '--grace', '500ms', '--json')
+        r.expect(124)
+        task = r.json()['id']
+        box.gone(task)
+        check(b.ID.fullmatch(task) and 'upper' not in
+              os.listdir(box.folder(task)), 'something was written')
+    time.sleep(3.2)
+    equal(os.listdir(box.source), [])
+
+
+def dies(box, number, who, wait=True):
+    before = tree_state(box.source)
+    task = Task(box)
+    pid = {'front end': task.process.pid, 'keeper': task.keeper,
+           'init': task.init}[who]
+    began = time.monotonic()
+    os.kill(pid, number)
+    r = task.end(30) if wait else None
+    took = task.gone()
+    unchanged(box, before)
+    return task, r, f'{took}, returned after {time.monotonic() - began:.2f} s'
+
+
+@case
+def when_the_front_end_is_killed_all_is_gone_within_a_second(box):
+    task, r, took = dies(box, signal.SIGKILL, 'front end')
+    equal(r.status, -signal.SIGKILL)
+    record = box.record(task.id)
+    equal((record['state'], record['reason']), ('ended', 'stopped'))
+    return took
+
+
+@case
+def when_the_keeper_is_killed_all_is_gone_and_it_is_said(box):
+    task, r, took = dies(box, signal.SIGKILL, 'keeper')
+    r.expect(125, text='keeper')
+    within(r.text(), task.id)
+    record = box.record(task.id)
+    equal((record['state'], record['reason']), ('lost', 'lost'))
+    equal(box.changes(task.id)['counts']['added'], 2)
+    return took
+
+
+@case
+def when_init_is_killed_all_is_gone(box):
+    task, r, took = dies(box, signal.SIGKILL, 'init')
+    check(r.status != 0, str(r))
+    equal(box.record(task.id)['state'], 'ended')
+    return took
+
+
+@case
+def when_the_watcher_is_killed_the_task_ends(box):
+    task = Task(box)
+    watch = find_below(task.process.pid, 'pinfold-watch')
+    if not watch:
+        raise b.Skip('this task has no watcher')
+    os.kill(watch, signal.SIGKILL)
+    r = task.end()
+    check(r.status != 0, str(r))
+    return task.gone()
+
+
+@case
+def when_the_command_is_killed_from_outside_the_run_says_so(box):
+    process = box.spawn([PINFOLD, 'run', '--json', '--', 'sleep', '3005'])
+    pid = wait_for(lambda: find_below(process.pid, 'sleep'), what='it')
+    seen = below(process.pid)
+    os.kill(pid, signal.SIGKILL)
+    r = box.finish(process).expect(137)
+    equal(r.json()['signal'], 9)
+    box.gone(r.json()['id'], seen)
+
+
+@case
+def when_front_end_and_keeper_are_killed_processes_and_mounts_are_gone(box):
+    """Files and groups go when the next task starts."""
+    before = tree_state(box.source)
+    task = Task(box)
+    os.kill(task.keeper, signal.SIGSTOP)
+    os.kill(task.process.pid, signal.SIGKILL)
+    os.kill(task.keeper, signal.SIGKILL)
+    task.process.wait(20)
+    began = time.monotonic()
+    wait_for(lambda: not [w for w in box.left_of(task.id, task.seen)
+                          if not w.startswith('cgroup')], b.GONE_S,
+             'the end of processes and mounts')
+    took = time.monotonic() - began
+    for _ in range(3):
+        box.run('--', 'true').expect(0)
+    wait_for(lambda: not box.files_left_of(task.id, kept=('upper',)) and
+             not box.cgroups(task.id), 10, 'the removal of its files')
+    record = box.record(task.id)
+    equal((record['state'], record['reason']), ('lost', 'lost'))
+    equal(box.changes(task.id)['counts']['added'], 2)
+    unchanged(box, before)
+    return f'{took:.2f} s'
+
+
+@case
+def a_stopped_keeper_does_not_survive_its_front_end(box):
+    """Stopped and continued later, it finds its front end gone."""
+    task = Task(box)
+    os.kill(task.keeper, signal.SIGSTOP)
+    os.kill(task.process.pid, signal.SIGKILL)
+    task.process.wait(20)
+    os.kill(task.keeper, signal.SIGCONT)
+    return task.gone()
+
+
+@case
+def killing_at_any_moment_of_the_start_leaves_nothing(box):
+    """The front end is killed after 1, 3, 5 ... ms, before or after it has
+    started anything."""
+    count = 0
+    for ms in range(1, 80, 3):
+        before = set(os.listdir(f'{box.state}/tasks')) \
+            if os.path.isdir(f'{box.state}/tasks') else set()
+        process = box.spawn([PINFOLD, 'run', '--label', f'm={box.top}', '--',
+                             'sleep', '3006'])
+        time.sleep(ms / 1000)
+        seen = below(process.pid)
+        process.kill()
+        process.wait(20)
+        wait_for(lambda: not [p for p, t in seen.items()
+                              if b.start_time(p) == t], b.GONE_S,
+                 f'the end after {ms} ms')
+        count += len(seen)
+        del before
+    for task in processes_with('3006'):
+        raise b.Failure(f'process {task} is left')
+    for _ in range(5):
+        box.run('--', 'true').expect(0)
+    return f'{count} processes killed on the way'
+
+
+@case
+def a_signal_at_any_moment_of_the_start_ends_the_run(box):
+    """Before pinfold has its handlers it dies by the signal itself."""
+    statuses = set()
+    for words in ([], ['-t']):
+        for ms in range(0, 100, 4):
+            process = box.spawn([PINFOLD, 'run', *words, '--', 'sleep',
+                                 '3011'])
+            time.sleep(ms / 1000)
+            seen = below(process.pid)
+            process.terminate()
+            r = box.finish(process, timeout=20)
+            statuses.add(r.status)
+            check(r.status in (-15, 143, 125), f'after {ms} ms: {r}')
+            wait_for(lambda s=seen: not [p for p, t in s.items()
+                                         if b.start_time(p) == t], b.GONE_S,
+                     f'the end after {ms} ms')
+    equal(processes_with('sleep\x003011'), [])
+    return f'statuses {sorted(statuses)}'
+
+
+@case
+def sigterm_sigint_and_sighup_to_the_front_end_reach_the_command(box):
+    script = 'for s in TERM INT HUP QUIT USR1 USR2; do ' \
+        'trap "echo $s; exit 9" $s; done; echo ready; ' \
+        'while :; do sleep 0.05; done'
+    for name in ('TERM', 'INT', 'HUP', 'QUIT', 'USR1', 'USR2'):
+        process = box.spawn([PINFOLD, 'run', '--', 'sh', '-c', script])
+        equal(process.stdout.readline(), b'ready\n')
+        process.send_signal(signal.Signals['SIG' + name])
+        r = box.finish(process, timeout=20)
+        r.expect(9, out=name.encode() + b'\n')
+
+
+@case
+def a_command_that_ends_by_the_signal_gives_128_plus_n(box):
+    for name, status in (('TERM', 143), ('INT', 130), ('HUP', 129)):
+        process = box.spawn([PINFOLD, 'run', '--', 'sh', '-c',
+                             'echo ready; exec sleep 3007'])
+        equal(process.stdout.readline(), b'ready\n')
+        process.send_signal(signal.Signals['SIG' + name])
+        box.finish(process, timeout=20).expect(status)
+
+
+@case
+def a_command_that_ignores_sigterm_is_killed_after_the_grace(box):
+    process = box.spawn([PINFOLD, 'run', '--grace', '1s', '--', 'sh', '-c',
+                         'trap "" TERM; echo ready; '
+                         'while :; do sleep 0.05; done'])
+    equal(process.stdout.readline(), b'ready\n')
+    began = time.monotonic()
+    process.terminate()
+    r = box.finish(process, timeout=30)
+    took = time.monotonic() - began
+    equal(r.status, 137)
+    check(0.9 < took < 12, f'took {took:.1f} s')
+    return f'{took:.2f} s'
+
+
+@case
+def what_the_caller_ignores_stays_ignored(box):
+    """nohup pinfold run: SIGHUP does not end it."""
+    process = box.spawn(['nohup', PINFOLD, 'run', '--', 'sh', '-c',
+                         'echo ready; sleep 1; echo done'])
+    equal(process.stdout.readline(), b'ready\n')
+    process.send_signal(signal.SIGHUP)
+    box.finish(process, timeout=20).expect(0, out=b'done\n')
+
+
+@case
+def the_command_starts_with_default_signals_and_an_empty_mask(box):
+    def careless():
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR2,
+                                                  signal.SIGTERM])
+        signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    r = box.sh('grep -E "^Sig(Blk|Ign):" /proc/self/status',
+               preexec_fn=careless).expect(0)
+    equal(r.out.split()[1::2], [b'0' * 16] * 2)
+
+
+@case
+def a_task_of_500_processes_is_gone_within_a_second(box):
+    script = 'import os,time\nfor i in range(500):\n' \
+        ' if os.fork()==0:\n  os.setsid(); time.sleep(3008)\n' \
+        'print(os.environ["PINFOLD_TASK"],flush=True)\ntime.sleep(3008)'
+    process = box.spawn([PINFOLD, 'run', '--', 'python3', '-c', script])
+    task = process.stdout.readline().decode().strip()
+    seen = below(process.pid)
+    check(len(seen) > 500, f'{len(seen)} processes')
+    process.kill()
+    process.wait(20)
+    return f'{box.gone(task, seen):.2f} s'
+
+
+@case
+def twenty_runs_at_once_leave_nothing(box):
+    runs = [box.spawn([PINFOLD, 'run', '--json', '--', 'sh', '-c',
+                       f'setsid sleep 3009 & echo {i} >f; cat f; exit {i}'])
+            for i in range(20)]
+    for i, process in enumerate(runs):
+        r = box.finish(process, timeout=60).expect(i, out=b'%d\n' % i)
+        box.gone(r.json()['id'], kept=('upper',))
+    equal(os.listdir(box.source), [])
+    equal(processes_with('sleep\x003009'), [])
+
+
+@case
+def a_closed_terminal_ends_the_task(box):
+    """The session's leader goes and takes the terminal with it."""
+    import pty
+    master, slave = pty.openpty()
+    script = 'echo $PINFOLD_TASK; trap "" HUP; setsid sleep 3010 & sleep 3010'
+    process = box.spawn(['setsid', '--ctty', '--wait', PINFOLD, 'run',
+                         '--grace', '500ms', '--', 'sh', '-c', script],
+                        stdin=slave, stdout=slave, stderr=slave)
+    os.close(slave)
+    text = b.read_until(master, b'\r\n')
+    task = b.ID.search(text.decode())[0]
+    wait_for(lambda: find_below(process.pid, 'sleep'), what='the command')
+    seen = below(process.pid)
+    os.close(master)
+    process.wait(30)
+    return f'{box.gone(task, seen):.2f} s'
+
+
+if __name__ == '__main__':
+    sys.exit(main())
