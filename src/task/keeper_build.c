@@ -23,6 +23,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/statfs.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 
 /* Made at the clone; the rest, which takes longer, by the child for itself. */
@@ -165,7 +166,8 @@ static int start_init(struct keeper *k, struct error *err)
 		return error_errno(err, "cannot open our own pidfd");
 	r = channel_pair(pair);
 	if (r < 0)
-		return error_set(err, r, "cannot make a channel");
+		return error_set(err, r, "cannot make a channel: %s",
+				 strerror(-r));
 	k->init_channel = pair[0];
 	inner = pair[1];
 	*start = (struct init_start){.cgroup = &k->cgroup, .program = program,
@@ -284,23 +286,29 @@ int keeper_build(struct keeper *k, struct error *err)
 
 int keeper_confine(struct keeper *k, struct error *err)
 {
-	char proc[32];
-	const struct path_grant grants[] = {
+	char proc[32], sockets[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	struct path_grant grants[5] = {
 		{".", PATH_READ | PATH_WRITE},
 		{"/proc", PATH_READ},
 		/* The sandbox's own /proc is another file system. */
 		{proc, PATH_READ},
-		{"/sys/fs/cgroup", PATH_READ | PATH_WRITE},
 	};
-	size_t n = ARRAY_SIZE(grants);
+	size_t n = 3;
 	AUTO_CLOSE int ruleset = -1;
 	int r = keeper_watch_start(k, err);
 
 	if (r < 0)
 		return r;
 	snprintf(proc, sizeof(proc), "/proc/self/fd/%d", k->proc_fd);
-	if (access("/sys/fs/cgroup", F_OK) < 0)
-		n--;
+	if (access("/sys/fs/cgroup", F_OK) == 0)
+		grants[n++] = (struct path_grant){"/sys/fs/cgroup",
+						  PATH_READ | PATH_WRITE};
+	/* Our socket is removed at the end. */
+	if (k->plan.socket_path) {
+		snprintf(sockets, sizeof(sockets), "%s", k->plan.socket_path);
+		*strrchr(sockets, '/') = '\0';
+		grants[n++] = (struct path_grant){sockets, PATH_WRITE};
+	}
 	ruleset = landlock_ruleset(grants, n, 1, err);
 	if (ruleset < 0)
 		return ruleset;
