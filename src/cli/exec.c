@@ -1,6 +1,9 @@
 #include "audit/record.h"
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/num.h"
+#include "cli/identity.h"
+#include "cli/exec_report.h"
 #include "cli/launch.h"
 #include "cli/task_connect.h"
 
@@ -8,6 +11,9 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+
+#define GRACE_MS 2000u
+#define EXIT_TIMED_OUT 124
 
 /* The task's own policy and home, as they were when it started. */
 static int read_task(int task_fd, struct policy *p, struct record *r,
@@ -57,33 +63,46 @@ int task_connect(const char *want, struct front *f, char id[STATE_ID_SIZE],
 	return 0;
 }
 
-/* What the environment of a later exec is made of. */
-static void fill_spec(struct sandbox_spec *s, char *id)
+/* What --env, --timeout and --grace of this exec add. */
+static int apply_options(struct front *f, const struct options *o,
+			 struct policy *p, struct error *err)
 {
-	static char agent[] = "agent";
-	static char user[] = "user";
-	static char home[4200];
+	const struct strlist *env = &o->values[OPT_ENV];
+	const char *timeout = options_get(o, OPT_TIMEOUT);
+	const char *grace = options_get(o, OPT_GRACE);
+	int r = 0;
 
-	s->id = id;
-	s->user = geteuid() == 0 ? agent : getenv("USER");
-	if (!s->user)
-		s->user = user;
-	snprintf(home, sizeof(home), "%s", launch_home());
-	s->home = home;
+	for (size_t i = 0; i < env->n && r == 0; i++)
+		r = policy_add_env(p, env->items[i], err);
+	if (r < 0)
+		return r;
+	f->grace_ms = GRACE_MS;
+	if (timeout && (num_parse_duration(timeout, &f->timeout_ms) < 0 ||
+			f->timeout_ms == 0))
+		return error_set(err, -EINVAL, "--timeout %s is no duration "
+				 "(like 500ms, 10s)", timeout);
+	if (grace && num_parse_duration(grace, &f->grace_ms) < 0)
+		return error_set(err, -EINVAL, "--grace %s is no duration "
+				 "(like 500ms, 10s)", grace);
+	return 0;
 }
 
-static int attend(struct front *f, const struct options *o,
-		  const struct policy *p, const struct record *r, char *id,
+static int attend(struct front *f, const struct options *o, struct policy *p,
+		  const struct record *r, char *id,
 		  struct front_outcome *outcome, struct error *err)
 {
 	AUTO_STRLIST struct strlist env = {0};
 	const char *workdir = options_get(o, OPT_WORKDIR);
 	uint32_t flags = launch_exec_flags(o);
-	struct sandbox_spec s = {0};
-	int bad;
+	struct sandbox_spec s = {.id = id};
+	int bad = apply_options(f, o, p, err);
 
-	fill_spec(&s, id);
-	bad = launch_environment(p, &s, flags & EXEC_TTY, &env, err);
+	if (bad == 0)
+		bad = identity_names(&s, err);
+	if (bad == 0)
+		bad = launch_environment(p, &s, flags & EXEC_TTY, &env, err);
+	s.id = NULL;
+	spec_done(&s);
 	if (bad == 0)
 		bad = front_exec(f, workdir ? workdir : r->workdir,
 				 o->rest + 1, env.items, flags, err);
@@ -92,38 +111,63 @@ static int attend(struct front *f, const struct options *o,
 	return bad;
 }
 
+static int status_of(const struct options *o, const char *id,
+		     const struct front_outcome *outcome)
+{
+	if (outcome->timed_out) {
+		fprintf(stderr, "pinfold: the time of --timeout %s is over: "
+				"the command was ended\n",
+			options_get(o, OPT_TIMEOUT));
+		return EXIT_TIMED_OUT;
+	}
+	if (!outcome->done_known) {
+		fprintf(stderr, "pinfold: task %s ended while the command "
+				"ran\n", id);
+		return EXIT_REFUSED;
+	}
+	return launch_exec_status(outcome, o->rest[1], false);
+}
+
+static int refuse(const struct options *o, const struct error *err)
+{
+	const struct exec_report report = {
+		.task = o->rest[0],
+		.argv = o->rest + 1,
+		.error = err->text,
+		.status = EXIT_REFUSED,
+	};
+
+	launch_refuse(err);
+	return exec_report(o, &report);
+}
+
 int verb_exec(const struct options *o)
 {
 	AUTO_CLOSE int task_fd = -1;
 	struct front f = FRONT_INIT;
 	struct front_outcome outcome;
+	struct exec_report report = {.outcome = &outcome};
 	struct error err = {0};
 	char id[STATE_ID_SIZE];
 	struct policy p;
 	struct record rec;
 	int r, status;
 
-	if (o->n_rest < 2) {
-		error_set(&err, -EINVAL, "exec needs a task and a command: "
-			  "pinfold exec ID -- CMD ARG...");
-		return launch_refuse(&err);
-	}
 	r = task_connect(o->rest[0], &f, id, &task_fd, &err);
 	if (r == 0)
 		r = read_task(task_fd, &p, &rec, &err);
 	if (r < 0) {
 		front_done(&f);
-		return launch_refuse(&err);
+		return refuse(o, &err);
 	}
 	r = attend(&f, o, &p, &rec, id, &outcome, &err);
 	if (r < 0) {
-		status = launch_refuse(&err);
-	} else if (!outcome.done_known) {
-		fprintf(stderr, "pinfold: task %s ended while the command "
-				"ran\n", id);
-		status = EXIT_REFUSED;
+		status = refuse(o, &err);
 	} else {
-		status = launch_exec_status(&outcome, o->rest[1], false);
+		report.task = id;
+		report.argv = o->rest + 1;
+		report.status = status_of(o, id, &outcome);
+		status = exec_report(o, &report);
 	}
 	front_done(&f);
 	record_done(&rec);

@@ -4,6 +4,7 @@
 #include "base/io.h"
 #include "base/num.h"
 #include "base/time.h"
+#include "cli/identity.h"
 #include "cli/policy_source.h"
 #include "confine/cgroup.h"
 #include "workspace/layer.h"
@@ -11,7 +12,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,17 +20,6 @@
 #include <sys/sysinfo.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-/*
- * Host ids of commands that root starts: a range that distributions leave
- * unused (systemd's UIDS-GIDS.md: 1879048192 to 2147483647), one id a task.
- */
-#define ROOT_UID_FIRST 0x70000000u
-#define ROOT_UID_COUNT 0x0ff00000u
-#define ROOT_INNER_ID 1000u
-#define ROOT_USER "agent"
-#define SUBID_NAME "pinfold"
-#define RANGE_COUNT 65536u
 
 #define GRACE_MS 2000u
 #define LOG_MAX (1u << 20)
@@ -66,31 +55,6 @@ int launch_refuse(const struct error *err)
 	return EXIT_REFUSED;
 }
 
-static const struct passwd *passwd_entry(void)
-{
-	static struct passwd *entry;
-	static bool asked;
-
-	if (!asked)
-		entry = getpwuid(getuid());
-	asked = true;
-	return entry;
-}
-
-const char *launch_home(void)
-{
-	static char resolved[PATH_MAX];
-	const char *home = getenv("HOME");
-
-	if (resolved[0])
-		return resolved;
-	if ((!home || home[0] != '/') && passwd_entry())
-		home = passwd_entry()->pw_dir;
-	if (!home || !realpath(home, resolved))
-		snprintf(resolved, sizeof(resolved), "/nonexistent");
-	return resolved;
-}
-
 char *launch_programs(void)
 {
 	static const char *const places[] = {"%s", "%s/../lib/pinfold"};
@@ -114,146 +78,6 @@ char *launch_programs(void)
 			return realpath(dir, NULL);
 	}
 	return NULL;
-}
-
-/* ---- ids ---- */
-
-static uint32_t id_of_task(const char *id)
-{
-	uint32_t h = 2166136261u;
-
-	for (; *id; id++)
-		h = (h ^ (unsigned char)*id) * 16777619u;
-	return ROOT_UID_FIRST + h % ROOT_UID_COUNT;
-}
-
-static struct id_map one(uint32_t inner, uint32_t outer, uint32_t count)
-{
-	return (struct id_map){.n = 1, .extent = {{inner, outer, count}}};
-}
-
-static int root_ids(struct sandbox_spec *s, const struct launch *l,
-		    struct error *err)
-{
-	struct id_extent u, g;
-	int r;
-
-	s->root_caller = true;
-	s->inner_uid = s->inner_gid = ROOT_INNER_ID;
-	if (s->identity == IDENTITY_SINGLE) {
-		s->outer_uid = s->outer_gid = id_of_task(l->id);
-		s->uids = one(s->inner_uid, s->outer_uid, 1);
-		s->gids = one(s->inner_gid, s->outer_gid, 1);
-		return 0;
-	}
-	r = ids_subordinate("/etc/subuid", SUBID_NAME, (uid_t)-1, &u, err);
-	if (r == 0)
-		r = ids_subordinate("/etc/subgid", SUBID_NAME, (uid_t)-1, &g,
-				    err);
-	if (r < 0)
-		return r;
-	s->outer_uid = u.outer + s->inner_uid;
-	s->outer_gid = g.outer + s->inner_gid;
-	s->uids = one(0, u.outer, RANGE_COUNT);
-	s->gids = one(0, g.outer, RANGE_COUNT);
-	return 0;
-}
-
-/* Inner ids 0 to 65535 from the subordinate ones, the caller's as itself. */
-static void range_maps(struct id_map *keeper, struct id_map *inner, uint32_t id,
-		       const struct id_extent *sub)
-{
-	struct id_map k = {0};
-
-	if (id < RANGE_COUNT) {
-		if (id > 0)
-			k.extent[k.n++] =
-				(struct id_extent){0, sub->outer, id};
-		k.extent[k.n++] = (struct id_extent){id, id, 1};
-		if (id + 1 < RANGE_COUNT)
-			k.extent[k.n++] = (struct id_extent){
-				id + 1, sub->outer + id + 1,
-				RANGE_COUNT - id - 1};
-	} else {
-		k.extent[k.n++] =
-			(struct id_extent){0, sub->outer, RANGE_COUNT};
-		k.extent[k.n++] = (struct id_extent){id, id, 1};
-	}
-	*keeper = k;
-	*inner = k;
-	for (uint32_t i = 0; i < k.n; i++)
-		inner->extent[i].outer = k.extent[i].inner;
-}
-
-static int user_ids(struct sandbox_spec *s, struct error *err)
-{
-	const struct passwd *pw = passwd_entry();
-	const char *name = pw ? pw->pw_name : "";
-	struct id_extent u, g;
-	int r;
-
-	s->inner_uid = s->outer_uid = getuid();
-	s->inner_gid = s->outer_gid = getgid();
-	if (s->identity == IDENTITY_SINGLE) {
-		s->uids = s->keeper_uids = one(s->inner_uid, s->outer_uid, 1);
-		s->gids = s->keeper_gids = one(s->inner_gid, s->outer_gid, 1);
-		return 0;
-	}
-	r = ids_subordinate("/etc/subuid", name, getuid(), &u, err);
-	if (r == 0)
-		r = ids_subordinate("/etc/subgid", name, getuid(), &g, err);
-	if (r < 0)
-		return r;
-	range_maps(&s->keeper_uids, &s->uids, s->inner_uid, &u);
-	range_maps(&s->keeper_gids, &s->gids, s->inner_gid, &g);
-	return 0;
-}
-
-/* Are all ids of this namespace ours to map? True for real root alone. */
-static bool maps_every_id(void)
-{
-	AUTO_BUF struct buf b = BUF_INIT(4096);
-	unsigned long long inner, outer, count;
-
-	if (geteuid() != 0 ||
-	    io_read_file(AT_FDCWD, "/proc/self/uid_map", &b) < 0)
-		return false;
-	return sscanf(buf_str(&b), "%llu %llu %llu", &inner, &outer, &count) ==
-		       3 &&
-	       inner == 0 && count >= UINT32_MAX - 1u;
-}
-
-/* May the sandbox's home be at the same path as the caller's? */
-static bool home_is_usable(const char *home)
-{
-	return !str_eq(home, "/") && !path_is_below(home, "/usr") &&
-	       !str_eq(home, "/nonexistent");
-}
-
-static int fill_identity(struct launch *l, struct error *err)
-{
-	struct sandbox_spec *s = &l->plan.spec;
-	const struct passwd *pw = passwd_entry();
-	const char *home = launch_home();
-	int r;
-
-	s->identity = l->policy.identity;
-	if (maps_every_id())
-		r = root_ids(s, l, err);
-	else
-		r = user_ids(s, err);
-	if (r < 0)
-		return r;
-	s->user = strdup(s->root_caller ? ROOT_USER
-			 : pw		? pw->pw_name
-					: "user");
-	if (s->user && (s->root_caller || !home_is_usable(home)))
-		s->home = str_format("/home/%s", s->user);
-	else
-		s->home = strdup(home);
-	if (!s->user || !s->home)
-		return error_set(err, -ENOMEM, "out of memory");
-	return 0;
 }
 
 /* ---- environment ---- */
@@ -331,8 +155,9 @@ static int choose_workspace(struct launch *l, struct error *err)
 		return error_set(err, -EOPNOTSUPP,
 				 "workspace 'direct' is not supported by this "
 				 "version of pinfold; use overlay or copy");
-	trouble = layer_probe(&l->source, l->task_fd, s->outer_uid,
-			      s->outer_gid, as_other);
+	trouble = layer_probe(&l->source, l->task_fd,
+			      as_other ? s->outer_uid : getuid(),
+			      as_other ? s->outer_gid : getgid(), as_other);
 	if (s->workspace == WORKSPACE_AUTO) {
 		s->workspace = trouble == LAYER_OK ? WORKSPACE_OVERLAY
 						   : WORKSPACE_COPY;
@@ -417,7 +242,7 @@ static int copy_list(struct strlist *to, const struct strlist *from)
 }
 
 /* Denied paths that lie in the source, relative to it. */
-static int fill_hidden(struct launch *l)
+static int fill_hidden(struct launch *l, struct error *err)
 {
 	const struct strlist *deny = &l->policy.deny;
 	const char *source = l->source.path;
@@ -426,13 +251,18 @@ static int fill_hidden(struct launch *l)
 		const char *path = deny->items[i];
 
 		if (path[0] == '/') {
-			if (!path_is_below(path, source) ||
-			    str_eq(path, source))
+			if (path_is_below(source, path))
+				return error_set(err, -EPERM,
+						 "files.deny: %s denies the "
+						 "source %s itself; choose "
+						 "another --source",
+						 path, source);
+			if (!path_is_below(path, source))
 				continue;
 			path += strlen(source) + 1;
 		}
 		if (strlist_add(&l->plan.spec.hide, path) < 0)
-			return -ENOMEM;
+			return error_set(err, -ENOMEM, "out of memory");
 	}
 	return 0;
 }
@@ -472,9 +302,10 @@ static int fill_spec(struct launch *l, struct error *err)
 	}
 	if (!s->id || (l->source.path && !s->source) ||
 	    copy_list(&s->read, &l->policy.read) < 0 ||
-	    copy_list(&s->write, &l->policy.write) < 0 || fill_hidden(l) < 0)
+	    copy_list(&s->write, &l->policy.write) < 0)
 		return error_set(err, -ENOMEM, "out of memory");
-	return fill_identity(l, err);
+	r = fill_hidden(l, err);
+	return r < 0 ? r : identity_fill(s, l->policy.identity, l->id, err);
 }
 
 static int fill_plan(struct launch *l, const struct options *o, bool stay,
@@ -620,6 +451,22 @@ int launch_start(struct launch *l, const struct options *o, bool stay,
 	return r;
 }
 
+void launch_abandon(struct launch *l)
+{
+	const struct stop_request stop = {.kind = STOP_KILL};
+	struct error ignored;
+
+	if (l->front.channel >= 0)
+		channel_send(l->front.channel, FRONT_STOP, &stop, sizeof(stop),
+			     NULL, 0);
+	front_done(&l->front);
+	close_fd(l->lock_fd);
+	l->lock_fd = -1;
+	if (l->task_fd >= 0)
+		state_sweep_one(&l->state, l->id, launch_clean_lost, NULL,
+				&ignored);
+}
+
 /* ---- execs ---- */
 
 uint32_t launch_exec_flags(const struct options *o)
@@ -634,7 +481,8 @@ uint32_t launch_exec_flags(const struct options *o)
 	       (front_same_file(1, 2) ? EXEC_MERGE : 0u);
 }
 
-static int not_started(const struct exec_done *done, const char *command)
+/* Says what became of a command that has no status. */
+static int without_status(const struct exec_done *done, const char *command)
 {
 	AUTO_BUF struct buf b = BUF_INIT(4096);
 	int error = done->exec_errno;
@@ -650,6 +498,14 @@ static int not_started(const struct exec_done *done, const char *command)
 		fprintf(stderr, "pinfold: cannot enter the working directory "
 				"of %s: %s\n",
 			buf_str(&b), strerror(error));
+		return EXIT_REFUSED;
+	case STAGE_LOST:
+		fprintf(stderr, "pinfold: the sandbox ended while %s ran; "
+				"pinfold ps -a tells why\n", buf_str(&b));
+		return EXIT_REFUSED;
+	case STAGE_OUTPUT:
+		fprintf(stderr, "pinfold: the output of %s is not complete: "
+				"%s\n", buf_str(&b), strerror(error));
 		return EXIT_REFUSED;
 	case STAGE_CONFINE:
 	case STAGE_STREAMS:
@@ -675,7 +531,13 @@ int launch_exec_status(const struct front_outcome *outcome, const char *command,
 		return wall ? 124 : 137;
 	}
 	if (done->status < 0)
-		return not_started(done, command);
+		return without_status(done, command);
+	if (outcome->output_error) {
+		fprintf(stderr, "pinfold: the output of the command cannot be "
+				"written: %s\n",
+			strerror(outcome->output_error));
+		return EXIT_REFUSED;
+	}
 	if (WIFSIGNALED(done->status))
 		return 128 + WTERMSIG(done->status);
 	return WEXITSTATUS(done->status);

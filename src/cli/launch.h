@@ -42,9 +42,6 @@ int launch_start(struct launch *l, const struct options *o, bool stay,
 int launch_environment(const struct policy *p, const struct sandbox_spec *s,
 		       bool tty, struct strlist *ret, struct error *err);
 
-/* The caller's own data, from passwd or the environment; static strings. */
-const char *launch_home(void);
-
 /* Directory of pinfold's other programs; the caller's to free. NULL: none. */
 char *launch_programs(void);
 
@@ -57,6 +54,12 @@ uint32_t launch_exec_flags(const struct options *o);
 /* The exit status of an exec, and the message that belongs to it. */
 int launch_exec_status(const struct front_outcome *outcome, const char *command,
 		       bool quiet);
+
+/*
+ * Ends a task whose start or whose keeper failed, waits for the keeper and
+ * removes what it left. Safe after a launch_start that failed.
+ */
+void launch_abandon(struct launch *l);
 
 /* Called when the keeper of this task died: removes what it left. */
 void launch_clean_lost(void *arg, const char *id, int task_fd);

@@ -306,12 +306,14 @@ const struct verb_row verb_rows[] = {
 "policy in force.",
 	},
 	{
-		.name = "doctor", .synopsis = "",
-		.command_from = NO_COMMAND, .options = O(JSON),
+		.name = "doctor", .synopsis = "[VARIABLE...]",
+		.command_from = NO_COMMAND, .max_operands = 64,
+		.options = O(JSON),
 		.help = "say what this machine can enforce",
 		.manual =
 "Lists the kernel's and the system's mechanisms that pinfold uses, what each "
-"missing one costs, and the command that provides it.",
+"missing one costs, and the command that provides it. For each VARIABLE it "
+"says whether it is set in the environment, and never to what.",
 	},
 	{
 		.name = "help", .synopsis = "[COMMAND]",

@@ -2,12 +2,14 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "cli/launch.h"
+#include "cli/own.h"
 #include "workspace/changes.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Where --json goes: a file, or stderr's last line. */
 static int print_json(const struct options *o, const struct record *r)
@@ -94,6 +96,9 @@ static void count_changes(const struct launch *l, struct record *r)
 
 	if (c->known)
 		return;
+	/* An agent can close its directories to its own user. */
+	if (geteuid() != 0)
+		own_enter(NULL);
 	if (l->source.path)
 		n = count_layer(r, l->task_fd, l->source.fd, copied, &err);
 	for (size_t i = 0; n == 0 && i < l->plan.spec.write.n; i++)
@@ -136,12 +141,7 @@ static void say_refusals(const struct launch *l,
 /* The keeper died: everything it kept is gone with it; we clean up. */
 static int lost(struct launch *l)
 {
-	struct error ignored;
-
-	front_done(&l->front);
-	close_fd(l->lock_fd);
-	l->lock_fd = -1;
-	state_sweep(&l->state, launch_clean_lost, NULL, &ignored);
+	launch_abandon(l);
 	fprintf(stderr,
 		"pinfold: the keeper of %s died; the task was ended and its "
 		"changes are kept\n",
@@ -154,10 +154,14 @@ static int report(struct launch *l, const struct options *o,
 {
 	bool json = options_has(o, OPT_JSON);
 	bool scan = !outcome->ended.changes_known;
-	int status = launch_exec_status(outcome, o->rest[0], false);
 	struct error err = {0};
 	struct record r;
+	int status;
 
+	/* The object is to be a line of its own. */
+	if (json && outcome->open_line && !options_get(o, OPT_JSON)[0])
+		io_write_all(2, "\n", 1);
+	status = launch_exec_status(outcome, o->rest[0], false);
 	if (outcome->ended.lost_record)
 		fprintf(stderr, "pinfold: the record of %s could not be "
 				"written\n", l->id);
@@ -206,6 +210,7 @@ int verb_run(const struct options *o)
 		r = front_attend(&l.front, &l.plan, flags, true, &outcome,
 				 &err);
 	if (r < 0) {
+		launch_abandon(&l);
 		status = json_refusal(o, &l, &err);
 	} else if (outcome.lost && !outcome.ended_known) {
 		status = lost(&l);

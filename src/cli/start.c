@@ -16,6 +16,7 @@ int verb_start(const struct options *o)
 	if (r == 0)
 		r = front_wait_ready(&l.front, &l.plan, &err);
 	if (r < 0) {
+		launch_abandon(&l);
 		status = launch_refuse(&err);
 	} else {
 		/* It is nobody's child from here on. */

@@ -1,34 +1,64 @@
+/*
+ * pinfold stop and kill: all tasks that are to end are told first and waited
+ * for afterwards, so that their graces run side by side.
+ */
 #include "base/cleanup.h"
 #include "base/num.h"
+#include "base/time.h"
 #include "cli/launch.h"
+#include "cli/report.h"
 #include "cli/task_connect.h"
+#include "schema/json.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
+#define SCHEMA "pinfold-stop-1"
 /* Longer than any kill takes (KILL_WAIT_MS), beside the grace. */
 #define ANSWER_MS 15000
+/* From the keeper's last word to its exit. */
+#define EXIT_MS 5000
+
+struct target {
+	const char *want;
+	char id[STATE_ID_SIZE];
+	struct front front;
+	int task_fd;
+	struct error err; /* code 0: ended as asked */
+};
+
+/* The keeper has said that the task ended; its lock goes with it. */
+static void wait_exit(const struct target *t)
+{
+	const struct timespec pause = {.tv_nsec = 2000000};
+	uint64_t until = time_mono_us() + EXIT_MS * 1000u;
+
+	while (state_task_alive(t->task_fd) && time_mono_us() < until)
+		nanosleep(&pause, NULL);
+}
 
 /* Waits until the keeper has cleaned up and says so. */
-static int wait_ended(struct front *f, const char *id, uint64_t grace_ms,
-		      struct error *err)
+static int wait_ended(struct target *t, uint64_t grace_ms)
 {
 	static struct message m;
 
 	for (;;) {
-		struct pollfd p = {.fd = f->channel, .events = POLLIN};
+		struct pollfd p = {.fd = t->front.channel, .events = POLLIN};
 		int r = poll(&p, 1, (int)(ANSWER_MS + grace_ms));
 
 		if (r < 0 && errno == EINTR)
 			continue;
 		if (r == 0)
-			return error_set(err, -ETIMEDOUT,
+			return error_set(&t->err, -ETIMEDOUT,
 					 "task %s does not end; see `pinfold "
-					 "ps %s`", id, id);
-		r = channel_recv(f->channel, &m);
-		if (r <= 0)
+					 "ps %s`", t->id, t->id);
+		r = channel_recv(t->front.channel, &m);
+		if (r <= 0) /* It ended without us. */
 			return 0;
 		message_done(&m);
 		if (m.type == FRONT_ENDED)
@@ -36,45 +66,164 @@ static int wait_ended(struct front *f, const char *id, uint64_t grace_ms,
 	}
 }
 
-static int end_task(const struct options *o, enum stop_kind kind)
+static void tell(struct target *t, const struct stop_request *stop)
+{
+	int r = task_connect(t->want, &t->front, t->id, &t->task_fd, &t->err);
+
+	if (r < 0)
+		return;
+	r = channel_send(t->front.channel, FRONT_STOP, stop, sizeof(*stop),
+			 NULL, 0);
+	/* A broken channel: it is ending already. */
+	if (r < 0 && r != -EPIPE)
+		error_set(&t->err, r, "cannot reach task %s: %s", t->id,
+			  strerror(-r));
+}
+
+static void finish(struct target *t, uint64_t grace_ms)
+{
+	AUTO_STATE struct state state = STATE_INIT;
+	struct error ignored;
+
+	if (t->err.code == 0 && wait_ended(t, grace_ms) == 0) {
+		wait_exit(t);
+		if (state_open(&state, &ignored) == 0)
+			state_sweep_one(&state, t->id, launch_clean_lost, NULL,
+					&ignored);
+	}
+	front_done(&t->front);
+	close_fd(t->task_fd);
+}
+
+static int print_targets(const struct options *o, const struct target *t,
+			 size_t n)
+{
+	AUTO_REPORT struct report r = {0};
+	struct json_writer w;
+	int status = report_init(&r, o);
+
+	if (status != 0)
+		return status;
+	json_begin(&w, &r.out);
+	json_object(&w);
+	json_put_string(&w, "schema", SCHEMA);
+	json_key(&w, "tasks");
+	json_array(&w);
+	for (size_t i = 0; i < n; i++) {
+		json_object(&w);
+		json_put_bool(&w, "ended", t[i].err.code == 0);
+		json_put_text(&w, "error",
+			      t[i].err.code ? t[i].err.text : NULL);
+		json_put_text(&w, "id", t[i].id[0] ? t[i].id : t[i].want);
+		json_object_end(&w);
+	}
+	json_array_end(&w);
+	json_object_end(&w);
+	buf_add_char(&r.out, '\n');
+	status = json_finish(&w);
+	return status < 0 ? report_refuse("the report is too large")
+			  : report_end(&r);
+}
+
+static int end_targets(const struct options *o, struct target *t, size_t n,
+		       const struct stop_request *stop)
+{
+	int status = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		t[i].front = (struct front)FRONT_INIT;
+		t[i].task_fd = -1;
+		tell(&t[i], stop);
+	}
+	for (size_t i = 0; i < n; i++) {
+		finish(&t[i], stop->grace_ms);
+		if (t[i].err.code)
+			status = launch_refuse(&t[i].err);
+	}
+	if (options_has(o, OPT_JSON)) {
+		int r = print_targets(o, t, n);
+
+		return r ? r : status;
+	}
+	return status;
+}
+
+/* Does the task stay, so that it can be reached? A run ends with its own. */
+static bool stays(const struct state *s, const char *id)
+{
+	AUTO_CLOSE int dir = state_runtime_dir(NULL, NULL);
+	AUTO_CLOSE int fd = openat(s->tasks_fd, id,
+				   O_RDONLY | O_DIRECTORY | O_NOFOLLOW |
+					   O_CLOEXEC);
+
+	return fd >= 0 && dir >= 0 && state_task_alive(fd) &&
+	       faccessat(dir, id, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static int end_all(const struct options *o, const struct stop_request *stop)
+{
+	AUTO_STATE struct state state = STATE_INIT;
+	AUTO_FREE struct state_task *tasks = NULL;
+	AUTO_FREE struct target *t = NULL;
+	struct error err = {0};
+	size_t n = 0, n_targets = 0;
+
+	if (state_open(&state, &err) < 0 ||
+	    state_list(&state, &tasks, &n, &err) < 0)
+		return launch_refuse(&err);
+	t = calloc(n + 1, sizeof(*t));
+	if (!t) {
+		error_set(&err, -ENOMEM, "out of memory");
+		return launch_refuse(&err);
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (stays(&state, tasks[i].id))
+			t[n_targets++].want = tasks[i].id;
+	}
+	return end_targets(o, t, n_targets, stop);
+}
+
+static int end_named(const struct options *o, const struct stop_request *stop)
+{
+	AUTO_FREE struct target *t = calloc(o->n_rest, sizeof(*t));
+	struct error err = {0};
+
+	if (!t) {
+		error_set(&err, -ENOMEM, "out of memory");
+		return launch_refuse(&err);
+	}
+	for (size_t i = 0; i < o->n_rest; i++)
+		t[i].want = o->rest[i];
+	return end_targets(o, t, o->n_rest, stop);
+}
+
+static int end_tasks(const struct options *o, enum stop_kind kind)
 {
 	struct stop_request stop = {.kind = kind};
 	const char *grace = options_get(o, OPT_GRACE);
-	AUTO_CLOSE int task_fd = -1;
-	struct front f = FRONT_INIT;
-	char id[STATE_ID_SIZE];
+	bool all = options_has(o, OPT_ALL);
 	struct error err = {0};
-	int r;
 
 	if (grace && num_parse_duration(grace, &stop.grace_ms) < 0) {
-		error_set(&err, -EINVAL, "--grace %s is no duration", grace);
+		error_set(&err, -EINVAL,
+			  "--grace %s is no duration (like 500ms, 10s)", grace);
 		return launch_refuse(&err);
 	}
-	if (o->n_rest != 1) {
-		error_set(&err, -EINVAL, "%s needs one task: pinfold %s ID",
-			  o->verb, o->verb);
+	if (all != (o->n_rest == 0)) {
+		error_set(&err, -EINVAL,
+			  "%s needs tasks (pinfold %s ID...) or --all", o->verb,
+			  o->verb);
 		return launch_refuse(&err);
 	}
-	r = task_connect(o->rest[0], &f, id, &task_fd, &err);
-	if (r == 0) {
-		r = channel_send(f.channel, FRONT_STOP, &stop, sizeof(stop),
-				 NULL, 0);
-		if (r < 0)
-			error_set(&err, r, "cannot reach task %s: %s", id,
-				  strerror(-r));
-	}
-	if (r == 0)
-		r = wait_ended(&f, id, stop.grace_ms, &err);
-	front_done(&f);
-	return r < 0 ? launch_refuse(&err) : 0;
+	return all ? end_all(o, &stop) : end_named(o, &stop);
 }
 
 int verb_stop(const struct options *o)
 {
-	return end_task(o, STOP_GRACEFUL);
+	return end_tasks(o, STOP_GRACEFUL);
 }
 
 int verb_kill(const struct options *o)
 {
-	return end_task(o, STOP_KILL);
+	return end_tasks(o, STOP_KILL);
 }

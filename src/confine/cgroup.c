@@ -213,6 +213,13 @@ static void make_dirs(struct cgroup *c, const struct cgroup_limits *l)
 		if (c->dir[i] >= 0 && i != CGROUP_UNIFIED)
 			c->tasks[i] = openat(c->dir[i], "tasks",
 					     O_WRONLY | O_CLOEXEC);
+		/* A group that nothing can be put into is none. */
+		if (c->dir[i] < 0 ||
+		    (i != CGROUP_UNIFIED && c->tasks[i] < 0)) {
+			close_fd(c->dir[i]);
+			c->dir[i] = -1;
+			unlinkat(c->parent[i], c->name, AT_REMOVEDIR);
+		}
 	}
 }
 

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 static int write_proc(pid_t pid, const char *file, const char *text, size_t len,
@@ -83,10 +84,16 @@ size_t ids_swap(uint32_t a, uint32_t b, struct id_extent ret[5])
 	return n;
 }
 
-/* Lives only until its namespace's descriptor has been taken. */
+/*
+ * Lives only until its namespace's descriptor has been taken. It has copies of
+ * our descriptors, so it must not outlive us: others wait for their end.
+ */
 static int wait_for_end(void *arg)
 {
-	(void)arg;
+	const pid_t *parent = arg;
+
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != *parent)
+		return 1;
 	/* Returns only with a signal, and the one that comes ends it. */
 	return pause();
 }
@@ -97,10 +104,11 @@ int ids_userns_fd(const struct id_extent *uids, size_t n_uids,
 {
 	_Alignas(16) char stack[8192];
 	char path[64];
+	pid_t self = getpid();
 	pid_t pid;
 	int fd, r;
 
-	pid = start_beside(wait_for_end, NULL, CLONE_NEWUSER, -1, stack,
+	pid = start_beside(wait_for_end, &self, CLONE_NEWUSER, -1, stack,
 			   sizeof(stack), NULL);
 	if (pid < 0)
 		return error_errno(err, "cannot create a user namespace");
@@ -110,8 +118,10 @@ int ids_userns_fd(const struct id_extent *uids, size_t n_uids,
 		fd = open(path, O_RDONLY | O_CLOEXEC);
 		r = fd < 0 ? error_errno(err, "cannot open %s", path) : fd;
 	}
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
+	if (kill(pid, SIGKILL) == 0)
+		waitpid(pid, NULL, 0);
+	else if (r >= 0)
+		r = error_errno(err, "cannot end our helper");
 	return r;
 }
 

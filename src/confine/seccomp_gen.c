@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,7 +82,7 @@ static const char *const common[] = {
 	"fallocate", "timerfd_settime", "timerfd_gettime", "accept4",
 	"signalfd4", "eventfd2", "epoll_create1", "dup3", "pipe2",
 	"inotify_init1", "preadv", "pwritev", "rt_tgsigqueueinfo", "recvmmsg",
-	"prlimit64", "syncfs", "sendmmsg", "getcpu", "sched_setattr",
+	"syncfs", "sendmmsg", "getcpu", "sched_setattr",
 	"sched_getattr", "renameat2", "seccomp", "getrandom", "memfd_create",
 	"execveat", "membarrier", "mlock2", "copy_file_range", "preadv2",
 	"pwritev2", "pkey_mprotect", "pkey_alloc", "pkey_free", "statx",
@@ -91,7 +92,6 @@ static const char *const common[] = {
 	"process_mrelease", "futex_waitv", "ptrace", "process_vm_readv",
 	"process_vm_writev", "process_madvise", "pidfd_getfd", "get_mempolicy",
 	"set_mempolicy", "mbind", "name_to_handle_at", "ugetrlimit",
-	"modify_ldt",
 };
 
 /* Known and denied: these fail with EPERM, as without the capability. */
@@ -105,7 +105,7 @@ static const char *const denied[] = {
 	"reboot", "settimeofday", "clock_settime", "clock_adjtime", "adjtimex",
 	"acct", "quotactl", "quotactl_fd", "syslog", "sethostname",
 	"setdomainname", "vhangup", "kcmp", "lookup_dcookie", "migrate_pages",
-	"move_pages",
+	"move_pages", "modify_ldt",
 };
 
 /* Lifted by nesting: what a sandbox inside the sandbox is built with. */
@@ -168,6 +168,7 @@ enum action {
 	IF_IOCTL,
 	IF_NO_NAMESPACE,
 	IF_PERSONALITY,
+	IF_OWN_LIMITS,
 	NOTIFY_IF_ADDRESS,
 };
 
@@ -243,26 +244,47 @@ static void fail_with(struct program *p, unsigned error)
 	give(p, SECCOMP_RET_ERRNO | error);
 }
 
-/* socket(2): local, internet, and the routing part of netlink. */
+/*
+ * socket(2): local, TCP, UDP, and the routing part of netlink. Nothing rarer:
+ * every protocol is kernel code of its own (MPTCP, SCTP, raw).
+ */
 static void emit_socket(struct program *p)
 {
 	load_arg(p, 0);
-	jump(p, BPF_JEQ, AF_UNIX, 5, 0);
+	jump(p, BPF_JEQ, AF_UNIX, 10, 0);
 	jump(p, BPF_JEQ, AF_INET, 4, 0);
 	jump(p, BPF_JEQ, AF_INET6, 3, 0);
-	jump(p, BPF_JEQ, AF_NETLINK, 0, 3);
+	jump(p, BPF_JEQ, AF_NETLINK, 0, 8);
 	load_arg(p, 2);
-	jump(p, BPF_JEQ, NETLINK_ROUTE_PROTOCOL, 0, 1);
+	jump(p, BPF_JEQ, NETLINK_ROUTE_PROTOCOL, 5, 6);
+	load_arg(p, 2);
+	jump(p, BPF_JEQ, 0, 3, 0);
+	jump(p, BPF_JEQ, IPPROTO_TCP, 2, 0);
+	jump(p, BPF_JEQ, IPPROTO_UDP, 1, 0);
+	fail_with(p, EPROTONOSUPPORT);
 	give(p, SECCOMP_RET_ALLOW);
 	fail_with(p, EAFNOSUPPORT);
 }
 
-/* Typing into a terminal: 32 bits are compared, as the kernel does. */
+/*
+ * Typing into a terminal, and line disciplines, which load drivers: 32 bits are
+ * compared, as the kernel does.
+ */
 static void emit_ioctl(struct program *p)
 {
 	load_arg(p, 1);
-	jump(p, BPF_JEQ, TIOCSTI, 2, 0);
-	jump(p, BPF_JEQ, TIOCLINUX_REQUEST, 1, 0);
+	jump(p, BPF_JEQ, TIOCSTI, 3, 0);
+	jump(p, BPF_JEQ, TIOCLINUX_REQUEST, 2, 0);
+	jump(p, BPF_JEQ, TIOCSETD, 1, 0);
+	give(p, SECCOMP_RET_ALLOW);
+	fail_with(p, EPERM);
+}
+
+/* prlimit(2) of the caller itself: others of its user have limits too. */
+static void emit_own_limits(struct program *p)
+{
+	load_arg(p, 0);
+	jump(p, BPF_JEQ, 0, 0, 1);
 	give(p, SECCOMP_RET_ALLOW);
 	fail_with(p, EPERM);
 }
@@ -323,6 +345,9 @@ static void emit_action(struct program *p, enum action action)
 	case IF_PERSONALITY:
 		emit_personality(p);
 		break;
+	case IF_OWN_LIMITS:
+		emit_own_limits(p);
+		break;
 	case NOTIFY_IF_ADDRESS:
 		emit_notify_if_address(p);
 		break;
@@ -381,6 +406,7 @@ static void set_command(struct program *p, bool nested)
 	set(p, "clone", IF_NO_NAMESPACE);
 	set(p, "unshare", IF_NO_NAMESPACE);
 	set(p, "personality", IF_PERSONALITY);
+	set(p, "prlimit64", IF_OWN_LIMITS);
 	if (nested)
 		SET_ALL(p, nesting, ALLOW);
 }

@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -92,6 +93,13 @@ static int take_control(struct msghdr *msg, struct message *m)
 
 #pragma GCC diagnostic pop
 
+static bool is_whole(const struct frame *frame, size_t got, int flags,
+		     size_t n_fds)
+{
+	return got >= sizeof(*frame) && !(flags & (MSG_TRUNC | MSG_CTRUNC)) &&
+	       frame->len == got - sizeof(*frame) && frame->n_fds == n_fds;
+}
+
 int channel_recv(int fd, struct message *m)
 {
 	struct frame frame;
@@ -124,9 +132,8 @@ int channel_recv(int fd, struct message *m)
 		return -errno;
 	if (n == 0)
 		return 0;
-	if (take_control(&msg, m) < 0 || (size_t)n < sizeof(frame) ||
-	    (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) ||
-	    frame.len != (size_t)n - sizeof(frame) || frame.n_fds != m->n_fds) {
+	if (take_control(&msg, m) < 0 ||
+	    !is_whole(&frame, (size_t)n, msg.msg_flags, m->n_fds)) {
 		message_done(m);
 		return -EPROTO;
 	}

@@ -6,11 +6,13 @@
  * keeper. An end of the command never waits for stdin.
  */
 #include "base/cleanup.h"
+#include "base/time.h"
 #include "task/front.h"
 #include "task/front_private.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -31,8 +33,10 @@ struct attendance {
 	bool in_copy;  /* splice does not work for stdin */
 	int out[2];    /* from the keeper, for our 1 and 2; -1 */
 	bool out_copy[2];
+	int err_stream; /* which of them our standard error gets */
 	bool raw; /* our terminal is in raw mode */
 	struct termios saved;
+	uint64_t deadline_us; /* of the exec; 0: none */
 	struct front_outcome *outcome;
 	struct error *err;
 };
@@ -178,6 +182,38 @@ static void handle_flags(struct attendance *a)
 	}
 }
 
+/* First SIGTERM, then the end: without its client an exec is killed. */
+static void handle_deadline(struct attendance *a)
+{
+	struct exec_signal s = {.signal = SIGTERM};
+
+	if (!a->deadline_us || time_mono_us() < a->deadline_us)
+		return;
+	if (!a->outcome->timed_out) {
+		a->outcome->timed_out = true;
+		a->deadline_us += a->front->grace_ms * 1000u;
+		channel_send(a->front->channel, FRONT_SIGNAL, &s, sizeof(s),
+			     NULL, 0);
+		return;
+	}
+	a->deadline_us = 0;
+	handler_channel = -1;
+	close_fd(a->front->channel);
+	a->front->channel = -1;
+	a->outcome->lost = true;
+}
+
+static int wait_ms(const struct attendance *a)
+{
+	uint64_t now = time_mono_us();
+
+	if (!a->deadline_us)
+		return -1;
+	return a->deadline_us <= now
+		       ? 0
+		       : (int)((a->deadline_us - now) / 1000u % INT_MAX) + 1;
+}
+
 static void close_input(struct attendance *a)
 {
 	/* The master also carries the window's size: it stays. */
@@ -251,8 +287,16 @@ static ssize_t copy_output(const struct attendance *a, int i)
 	static char data[65536];
 	ssize_t n = read(a->out[i], data, sizeof(data));
 
-	if (n > 0 && write_all(i + 1, data, (size_t)n) < 0)
-		return 0;
+	if (n > 0 && i == a->err_stream)
+		a->outcome->open_line = data[n - 1] != '\n';
+	if (n > 0) {
+		int r = write_all(i + 1, data, (size_t)n);
+
+		if (r < 0) {
+			errno = -r;
+			return -1;
+		}
+	}
 	return n;
 }
 
@@ -264,12 +308,16 @@ static void pump_output(struct attendance *a, int i)
 		n = splice(a->out[i], NULL, i + 1, NULL, OUTPUT_BYTES,
 			   SPLICE_F_MOVE);
 		a->out_copy[i] = must_copy(n);
+		if (n > 0 && i == a->err_stream)
+			a->outcome->open_line = true;
 	}
 	if (n < 0 && a->out_copy[i])
 		n = copy_output(a, i);
 	/* End of the stream, or nobody reads our output: the command then
 	 * finds its own pipe broken. */
 	if (is_over(n)) {
+		if (n < 0 && errno != EPIPE)
+			a->outcome->output_error = errno;
 		close_fd(a->out[i]);
 		a->out[i] = -1;
 	}
@@ -326,6 +374,7 @@ static int handle_message(struct attendance *a, const struct task_plan *plan)
 	case FRONT_DONE:
 		memcpy(&a->outcome->done, m.data, sizeof(a->outcome->done));
 		a->outcome->done_known = true;
+		a->deadline_us = 0;
 		break;
 	case FRONT_ENDED:
 		memcpy(&a->outcome->ended, m.data, sizeof(a->outcome->ended));
@@ -390,13 +439,14 @@ static int attend_loop(struct attendance *a, const struct task_plan *plan,
 
 		attend_slots(a, p);
 		handle_flags(a);
-		if (poll(p, AT_COUNT, -1) < 0) {
+		if (poll(p, AT_COUNT, wait_ms(a)) < 0) {
 			if (errno == EINTR)
 				continue;
 			return error_errno(a->err, "cannot wait");
 		}
 		attend_streams(a, p);
 		r = p[AT_CHANNEL].revents ? handle_message(a, plan) : 0;
+		handle_deadline(a);
 		if (r < 0)
 			return r;
 	}
@@ -413,6 +463,11 @@ int front_attend(struct front *f, const struct task_plan *plan,
 	int r;
 
 	*ret = (struct front_outcome){0};
+	if (f->timeout_ms)
+		a.deadline_us = time_mono_us() + f->timeout_ms * 1000u;
+	/* Copied, so that we know how its last line ends. */
+	a.out_copy[1] = true;
+	a.err_stream = flags & (EXEC_MERGE | EXEC_TTY) ? 0 : 1;
 	install_handlers(&a, whole_task);
 	r = attend_loop(&a, plan, whole_task);
 	terminal_restore(&a);

@@ -18,6 +18,12 @@ struct front {
 	int channel;
 	pid_t keeper;	  /* 0: not our child */
 	int keeper_pidfd; /* -1: not our child */
+	/*
+	 * How long an attended exec may take (0: no bound) before it gets
+	 * SIGTERM, and how long after that before its channel is closed, which
+	 * ends it.
+	 */
+	uint64_t timeout_ms, grace_ms;
 };
 
 #define FRONT_INIT {.channel = -1, .keeper_pidfd = -1}
@@ -54,7 +60,11 @@ struct front_outcome {
 	struct exec_done done; /* the exec's end */
 	bool ended_known;
 	struct task_ended ended; /* the task's end (run; or it ended meanwhile) */
+	int output_error; /* errno: the caller's stdout or stderr takes no more */
 	bool lost; /* the keeper died: clean up after it */
+	bool timed_out; /* timeout_ms passed */
+	/* What came last to standard error was not the end of a line. */
+	bool open_line;
 };
 
 /*

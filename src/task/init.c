@@ -368,6 +368,9 @@ static void reap(struct init *in)
 			}
 		}
 	}
+	/* An end that we cannot hear of would be waited for without end. */
+	if (pid < 0 && errno != ECHILD)
+		_exit(125);
 }
 
 static void loop(struct init *in, struct message *m)
@@ -400,6 +403,13 @@ static void loop(struct init *in, struct message *m)
 	}
 }
 
+/* What the caller ignored (nohup) is no business of the commands. */
+static void reset_signals(void)
+{
+	for (int sig = 1; sig < _NSIG; sig++)
+		signal(sig, SIG_DFL);
+}
+
 _Noreturn void init_main(void)
 {
 	static struct init in = {.channel = INIT_FD_CHANNEL, .ruleset = -1};
@@ -413,12 +423,15 @@ _Noreturn void init_main(void)
 		_exit(125);
 	fcntl(INIT_FD_CHANNEL, F_SETFD, FD_CLOEXEC);
 	fcntl(INIT_FD_KEEPER, F_SETFD, FD_CLOEXEC);
+	reset_signals();
 	build(&in, &m);
 	/* Only now: the keeper writes our id maps through /proc. */
-	prctl(PR_SET_DUMPABLE, 0);
+	if (prctl(PR_SET_DUMPABLE, 0) < 0)
+		_exit(125);
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
-	sigprocmask(SIG_SETMASK, &set, NULL);
+	if (sigprocmask(SIG_SETMASK, &set, NULL) < 0)
+		_exit(125);
 	in.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (in.signals < 0)
 		_exit(125);

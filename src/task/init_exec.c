@@ -156,7 +156,8 @@ static int child_run(void *arg)
 			return give_up(c, STAGE_CONFINE, -r);
 	}
 	start_close_from(3);
-	sigprocmask(SIG_SETMASK, &c->mask, NULL);
+	if (sigprocmask(SIG_SETMASK, &c->mask, NULL) < 0)
+		return give_up(c, STAGE_CONFINE, errno);
 	return give_up(c, STAGE_EXEC,
 		       exec_along_path(c->args->argv, c->args->envp));
 }

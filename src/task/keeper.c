@@ -252,7 +252,7 @@ static void handle_init(struct keeper *k)
 	if (r <= 0 || message_check(m, keeper_from_init, n_keeper_from_init,
 				    k->state, &err) < 0) {
 		message_done(m);
-		keeper_stop(k, REASON_LOST, NULL, false);
+		keeper_lose(k, err.text[0] ? err.text : "pinfold-init ended");
 		return;
 	}
 	switch (m->type) {
@@ -275,7 +275,7 @@ static void handle_init(struct keeper *k)
 			keeper_stop(k, REASON_EXIT, NULL, false);
 		break;
 	case INIT_FAILED:
-		keeper_stop(k, REASON_LOST, NULL, false);
+		keeper_lose(k, "pinfold-init failed");
 		break;
 	}
 	message_done(m);
@@ -367,7 +367,7 @@ static void handle_slots(struct keeper *k, const struct pollfd *p)
 	if (p[SLOT_INIT].revents)
 		handle_init(k);
 	else if (p[SLOT_INIT_DEAD].revents)
-		keeper_stop(k, REASON_LOST, NULL, false);
+		keeper_lose(k, "pinfold-init ended");
 	if (p[SLOT_WATCH].revents)
 		keeper_watch_message(k);
 	keeper_exec_handle(k, p + SLOT_EXECS);
@@ -415,7 +415,7 @@ static void loop(struct keeper *k)
 		if (poll(p, SLOT_COUNT, timeout_ms(k, now)) < 0) {
 			if (errno == EINTR)
 				continue;
-			keeper_stop(k, REASON_LOST, NULL, false);
+			keeper_lose(k, "the keeper cannot wait for events");
 			return;
 		}
 		handle_slots(k, p);

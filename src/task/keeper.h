@@ -135,6 +135,8 @@ const char *keeper_limits_final(struct keeper *k, const struct rusage *ru);
 uint64_t keeper_limits_next(const struct keeper *k);
 
 /* keeper_end.c */
+/* Ends the task at once because something of ours failed, for the record. */
+void keeper_lose(struct keeper *k, const char *why);
 /* Starts ending the task: SIGTERM and a grace, or at once. */
 void keeper_stop(struct keeper *k, enum record_reason reason, const char *limit,
 		 bool graceful);

@@ -49,6 +49,16 @@ void keeper_stop(struct keeper *k, enum record_reason reason, const char *limit,
 	}
 }
 
+void keeper_lose(struct keeper *k, const char *why)
+{
+	keeper_stop(k, REASON_LOST, NULL, false);
+	if (k->reason == REASON_LIMIT)
+		return;
+	k->reason = REASON_LOST;
+	if (!k->record.error)
+		k->record.error = strdup(why);
+}
+
 /*
  * Kills init and with it all of its pid namespace. 0, or -ETIMEDOUT. While the
  * kernel takes the sandbox down, the overlay's own directory goes already.
@@ -126,11 +136,13 @@ static int exit_status(const struct keeper *k, const struct exec_done *done)
 	if (k->reason == REASON_LIMIT)
 		return strcmp(k->limit, "wall") == 0 ? 124 : 137;
 	if (!done)
-		return k->reason == REASON_STOPPED ? 128 + SIGTERM : 0;
+		return k->reason == REASON_STOPPED ? 128 + SIGTERM
+		       : k->reason == REASON_LOST  ? 125
+						   : 0;
+	if (done->status < 0 && done->stage != STAGE_EXEC)
+		return 125;
 	if (done->status < 0)
-		return done->stage == STAGE_EXEC && done->exec_errno == ENOENT
-			       ? 127
-			       : 126;
+		return done->exec_errno == ENOENT ? 127 : 126;
 	if (WIFSIGNALED(done->status))
 		return 128 + WTERMSIG(done->status);
 	return WEXITSTATUS(done->status);
@@ -231,6 +243,10 @@ static struct exec_done end_execs(struct keeper *k)
 			e->over = true;
 			e->done = (struct exec_done){.id = e->id,
 						     .status = SIGKILL};
+			if (k->reason == REASON_LOST) {
+				e->done.status = -1;
+				e->done.stage = STAGE_LOST;
+			}
 		}
 		if (first.id == 0 || e->id < first.id)
 			first = e->done;
@@ -238,24 +254,50 @@ static struct exec_done end_execs(struct keeper *k)
 	return first;
 }
 
+/* The kernel's word that a file would have passed RLIMIT_FSIZE. */
+static bool over_file_size(const struct keeper *k)
+{
+	for (size_t i = 0; i < KEEPER_EXECS_MAX; i++) {
+		const struct keeper_exec *e = &k->execs[i];
+
+		if (e->id != 0 && e->over && e->done.status >= 0 &&
+		    WIFSIGNALED(e->done.status) &&
+		    WTERMSIG(e->done.status) == SIGXFSZ)
+			return true;
+	}
+	return false;
+}
+
+/* The kill may have been the kernel's, and may have met init first. */
+static void last_word_on_limits(struct keeper *k, const struct rusage *ru)
+{
+	const char *hit;
+
+	if (k->reason == REASON_LIMIT)
+		return;
+	hit = keeper_limits_final(k, ru);
+	if (!hit && k->reason == REASON_EXIT && over_file_size(k))
+		hit = "disk";
+	if (!hit)
+		return;
+	free(k->record.error);
+	k->record.error = NULL;
+	k->reason = REASON_LIMIT;
+	snprintf(k->limit, sizeof(k->limit), "%s", hit);
+}
+
 void keeper_finish(struct keeper *k)
 {
 	struct exec_done first;
 	struct rusage ru = {0};
 	struct error err = {0};
-	const char *hit;
 	int r;
 
 	k->state = KEEPER_ENDING;
 	r = kill_all(k, &ru);
 	if (r < 0)
 		error_set(&err, r, "processes of the sandbox do not end");
-	/* The last word on limits: the kill may have been the kernel's. */
-	hit = k->reason == REASON_LIMIT ? NULL : keeper_limits_final(k, &ru);
-	if (hit) {
-		k->reason = REASON_LIMIT;
-		snprintf(k->limit, sizeof(k->limit), "%s", hit);
-	}
+	last_word_on_limits(k, &ru);
 	first = end_execs(k);
 	drain(k);
 	end_watch(k);

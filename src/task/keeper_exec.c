@@ -97,40 +97,72 @@ static int make_relay(struct relay *r, int from)
 	return p[0];
 }
 
+static void relay_close(struct relay *r)
+{
+	close_fd(r->from);
+	close_fd(r->to);
+	*r = (struct relay){.from = -1, .to = -1};
+}
+
+/* Ends one exec because we cannot do our part of it. */
+static void fail_exec(struct keeper *k, struct keeper_exec *e, int error,
+		      enum exec_stage stage)
+{
+	struct exec_head head = {.id = e->id};
+
+	relay_close(&e->relay[0]);
+	relay_close(&e->relay[1]);
+	if (!e->over)
+		channel_send(k->init_channel, INIT_END_EXEC, &head,
+			     sizeof(head), NULL, 0);
+	e->over = true;
+	e->done = (struct exec_done){.id = e->id, .status = -1,
+				     .exec_errno = error, .stage = stage};
+	e->drain_until_us = time_mono_us();
+}
+
+/*
+ * Replaces each output of the sandbox in m, from the first-th descriptor on, by
+ * the pipe that the client will read; the sandbox's ends stay with us. 0 or a
+ * negative errno.
+ */
+static int take_outputs(struct keeper_exec *e, struct message *m, size_t first)
+{
+	for (size_t i = first; i < m->n_fds && i - first < 2; i++) {
+		int from = message_take_fd(m, i);
+		int r = make_relay(&e->relay[i - first], from);
+
+		if (r < 0)
+			return r;
+		m->fds[i] = r;
+	}
+	return 0;
+}
+
 void keeper_exec_streams(struct keeper *k, struct message *m)
 {
 	struct exec_streams streams;
 	struct keeper_exec *e;
-	int fds[3] = {-1, -1, -1};
-	bool mine[3] = {false};
-	size_t n = 0, i = 0;
-	int r = 0;
+	int r;
 
 	memcpy(&streams, m->data, sizeof(streams));
 	e = find(k, streams.id);
 	if (!e)
 		return;
 	if (e->flags & EXEC_TTY) {
-		fds[n++] = m->fds[0];
-		mine[n] = true;
-		fds[n++] = r = make_relay(&e->relay[0], message_take_fd(m, 0));
-	} else {
-		if (!(e->flags & EXEC_NO_STDIN))
-			fds[n++] = m->fds[i++];
-		for (int k2 = 0; r >= 0 && k2 < 2 && i < m->n_fds; k2++) {
-			mine[n] = true;
-			fds[n++] = r = make_relay(&e->relay[k2],
-						  message_take_fd(m, i++));
-		}
+		/* The master serves both ways: the client keeps it for input
+		 * and for the window's size. */
+		m->fds[1] = fcntl(m->fds[0], F_DUPFD_CLOEXEC, 3);
+		m->n_fds = 2;
 	}
+	r = take_outputs(e, m, e->flags & EXEC_NO_STDIN ? 0 : 1);
 	streams.flags = e->flags;
-	if (r >= 0 && e->client >= 0)
-		channel_send(e->client, FRONT_STREAMS, &streams,
-			     sizeof(streams), fds, n);
-	for (i = 0; i < n; i++) {
-		if (mine[i])
-			close_fd(fds[i]);
-	}
+	if (r == 0 && e->client >= 0)
+		r = channel_send(e->client, FRONT_STREAMS, &streams,
+				 sizeof(streams), m->fds, m->n_fds);
+	/* A client that is gone is noticed, and its exec ended, elsewhere. */
+	if (r < 0 && r != -EPIPE && r != -ECONNRESET)
+		fail_exec(k, e, -r, STAGE_STREAMS);
 }
 
 void keeper_exec_started(struct keeper *k, const struct exec_head *head)
@@ -197,13 +229,6 @@ void keeper_exec_client_gone(struct keeper *k, int client)
 	}
 }
 
-static void relay_close(struct relay *r)
-{
-	close_fd(r->from);
-	close_fd(r->to);
-	*r = (struct relay){.from = -1, .to = -1};
-}
-
 /* The log appears with the first byte. It is never needed for the command. */
 static bool log_ready(struct keeper *k, struct keeper_exec *e)
 {
@@ -263,8 +288,14 @@ static ssize_t relay_pipe(struct keeper *k, struct keeper_exec *e,
 		return splice(r->from, NULL, k->null_fd, NULL, TURN_BYTES,
 			      SPLICE_F_NONBLOCK);
 	n = tee(r->from, r->to, TURN_BYTES, SPLICE_F_NONBLOCK);
-	if (n > 0 && consume(k, e, r->from, (size_t)n) < 0)
-		return 0;
+	if (n > 0) {
+		int bad = consume(k, e, r->from, (size_t)n);
+
+		if (bad < 0) {
+			errno = -bad;
+			return -1;
+		}
+	}
 	return n;
 }
 
@@ -325,7 +356,8 @@ static void relay_turn(struct keeper *k, struct keeper_exec *e, struct relay *r)
 		/* Data waits and cannot move: the client's pipe is full. */
 		r->full = true;
 	} else if (errno != EINTR) {
-		relay_close(r);
+		/* Nobody shall take what came through for the whole. */
+		fail_exec(k, e, errno, STAGE_OUTPUT);
 	}
 }
 

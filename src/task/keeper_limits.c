@@ -166,15 +166,14 @@ static void walk(struct keeper *k, uint64_t bytes_left, uint64_t inodes_left,
 	if (changes_usage(k->task_fd, "upper", bytes_left, inodes_left, &bytes,
 			  &inodes) == 0) {
 		all_bytes = bytes;
-		/* The top is not the task's own. */
-		all_inodes = inodes > 0 ? inodes - 1 : 0;
+		all_inodes = inodes;
 	}
 	for (size_t i = 0; i < k->plan.spec.write.n; i++) {
 		snprintf(name, sizeof(name), "write.%zu/upper", i);
 		if (changes_usage(k->task_fd, name, bytes_left, inodes_left,
 				  &bytes, &inodes) == 0) {
 			all_bytes += bytes;
-			all_inodes += inodes > 0 ? inodes - 1 : 0;
+			all_inodes += inodes;
 		}
 	}
 	l->disk_bytes = all_bytes;

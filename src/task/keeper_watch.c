@@ -56,10 +56,11 @@ int keeper_watch_start(struct keeper *k, struct error *err)
 	int pair[2], r;
 
 	if (!path || self < 0)
-		return error_set(err, -ENOMEM, "cannot start pinfold-watch");
+		return error_errno(err, "cannot start pinfold-watch");
 	r = channel_pair(pair);
 	if (r < 0)
-		return error_set(err, r, "cannot make a channel");
+		return error_set(err, r, "cannot make a channel: %s",
+				 strerror(-r));
 	k->watch_channel = pair[0];
 	start.channel = pair[1];
 	k->watch_pid = start_vfork(watch_child, &start, 0, -1, &k->watch_pidfd);
@@ -110,10 +111,32 @@ static char *object_of(const struct watch_record *w)
 	return str_format("[%s]:%u", text, w->port);
 }
 
+static void record_attempt(struct keeper *k, const struct watch_record *w)
+{
+	const char *action = w->call == SYS_connect ? "connect" : "sendto";
+	struct record_refusal refusal = {
+		.action = (char *)(uintptr_t)action,
+		.rule = (char *)(uintptr_t) "network: default deny",
+		.error = ENETUNREACH,
+		.claimed = true,
+		.count = 1,
+		.at_us = time_wall_us(),
+	};
+
+	/* Inside, the loopback is the sandbox's own. */
+	if ((w->family != AF_INET && w->family != AF_INET6) || is_loopback(w))
+		return;
+	refusal.object = object_of(w);
+	refusal.comm = read_comm(w->pid);
+	if (refusal.object && refusal.comm)
+		record_add_refusal(&k->record, &refusal);
+	free(refusal.object);
+	free(refusal.comm);
+}
+
 void keeper_watch_message(struct keeper *k)
 {
 	struct message *m = &k->message;
-	struct record_refusal refusal = {.claimed = true, .count = 1};
 	struct watch_record w;
 	struct error err = {0};
 	int r = channel_recv(k->watch_channel, m);
@@ -125,25 +148,13 @@ void keeper_watch_message(struct keeper *k)
 				    &err) < 0) {
 		message_done(m);
 		if (!k->ending)
-			keeper_stop(k, REASON_LOST, NULL, false);
+			keeper_lose(k, err.text[0] ? err.text
+						   : "pinfold-watch ended");
 		close_fd(k->watch_channel);
 		k->watch_channel = -1;
 		return;
 	}
 	memcpy(&w, m->data, sizeof(w));
 	message_done(m);
-	/* Inside, the loopback is the sandbox's own. */
-	if ((w.family != AF_INET && w.family != AF_INET6) || is_loopback(&w))
-		return;
-	refusal.action = (char *)(uintptr_t)(w.call == SYS_connect ? "connect"
-								   : "sendto");
-	refusal.rule = (char *)(uintptr_t) "network: default deny";
-	refusal.error = ENETUNREACH;
-	refusal.object = object_of(&w);
-	refusal.comm = read_comm(w.pid);
-	refusal.at_us = time_wall_us();
-	if (refusal.object && refusal.comm)
-		record_add_refusal(&k->record, &refusal);
-	free(refusal.object);
-	free(refusal.comm);
+	record_attempt(k, &w);
 }

@@ -92,16 +92,24 @@ struct exec_signal {
 
 struct exec_done {
 	uint32_t id;
-	int32_t status;     /* as of wait(2); -1: never started */
-	int32_t exec_errno; /* why it never started */
+	int32_t status;     /* as of wait(2); -1: see stage */
+	int32_t exec_errno; /* why, but for STAGE_LOST */
 	uint32_t stage;     /* enum exec_stage, with exec_errno */
 	uint64_t cpu_us;
 	uint64_t output_bytes;
 	char limit[24]; /* name of the limit that ended it, or "" */
 };
 
-/* What failed when a command never started. */
-enum exec_stage { STAGE_EXEC, STAGE_WORKDIR, STAGE_CONFINE, STAGE_STREAMS };
+/* What failed when a command has no status. */
+enum exec_stage {
+	STAGE_EXEC,
+	STAGE_WORKDIR,
+	STAGE_CONFINE,
+	STAGE_STREAMS,
+	/* It did start, but its end is not known, or its output is not whole. */
+	STAGE_LOST,
+	STAGE_OUTPUT,
+};
 
 enum stop_kind { STOP_GRACEFUL = 1, STOP_KILL };
 

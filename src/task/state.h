@@ -134,6 +134,10 @@ typedef void state_lost_fn(void *arg, const char *id, int task_fd);
 int state_sweep(const struct state *s, state_lost_fn *fn, void *arg,
 		struct error *err);
 
+/* The same for one task alone, by those who know that it ended. */
+int state_sweep_one(const struct state *s, const char *id, state_lost_fn *fn,
+		    void *arg, struct error *err);
+
 /*
  * The directory for sockets: $XDG_RUNTIME_DIR/pinfold or, without that variable
  * or where it is not the caller's, /run/user/UID/pinfold; root: /run/pinfold;

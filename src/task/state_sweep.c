@@ -101,6 +101,12 @@ static int look_at(const struct state *s, const char *id, state_lost_fn *fn,
 	return bury(s, id, task_fd, fn, arg, err);
 }
 
+int state_sweep_one(const struct state *s, const char *id, state_lost_fn *fn,
+		    void *arg, struct error *err)
+{
+	return look_at(s, id, fn, arg, err);
+}
+
 /* At most STATE_SWEEP_MAX names of live/, each with the same chance. */
 static size_t choose(DIR *dir, char names[][STATE_ID_SIZE])
 {

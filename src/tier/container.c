@@ -159,8 +159,11 @@ static int want_system(struct builder *b, const char *path)
 	struct stat st;
 	int mount;
 
-	if (lstat(path, &st) < 0)
-		return 0; /* this machine does not have it */
+	if (lstat(path, &st) < 0) {
+		if (errno == ENOENT)
+			return 0; /* this machine does not have it */
+		return error_errno(b->err, "cannot look at %s", path);
+	}
 	if (S_ISLNK(st.st_mode))
 		return files_copy_link(path, b->c->mounts[0].fd, b->err);
 	fd = open_path(path, &st, b->err);
