@@ -140,16 +140,12 @@ static int make_ruleset(const struct init_config *c, struct error *err)
 	return landlock_ruleset(grants, n, 1, err);
 }
 
-/* Into the new root, which nobody writes to from now on. */
+/* Into the new root. */
 static int enter_root(const struct init_config *c, int root_fd,
 		      struct error *err)
 {
 	int r = mount_own(root_fd, err);
 
-	if (r == 0)
-		r = mount_set(root_fd,
-			      MOUNT_RDONLY | MOUNT_NOSUID | MOUNT_NODEV, false,
-			      err);
 	if (r == 0)
 		r = mount_enter_root(root_fd, err);
 	if (r == 0 && sethostname(c->hostname, strlen(c->hostname)) < 0)

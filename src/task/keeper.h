@@ -84,8 +84,8 @@ struct keeper {
 	pid_t watch_pid;
 	int signals;
 	int proc_fd; /* the sandbox's own /proc */
-	int scratch[3]; /* its tmpfs mounts, for what they hold */
-	size_t n_scratch;
+	/* What its tmpfs holds before anything ran. */
+	uint64_t own_bytes, own_inodes;
 	int null_fd;
 	uint32_t last_exec;
 	struct keeper_exec execs[KEEPER_EXECS_MAX];

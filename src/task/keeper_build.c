@@ -231,17 +231,6 @@ static int send_mount(void *arg, int fd, const char *path)
 	return r == -EPIPE || r == -ECONNRESET ? 0 : r;
 }
 
-/* The tmpfs mounts whose content counts as the task's. */
-static void keep_scratch(struct keeper *k)
-{
-	for (size_t i = 1; i < k->box.n_mounts; i++) {
-		struct placement *p = &k->box.mounts[i];
-
-		if (p->skeleton && k->n_scratch < ARRAY_SIZE(k->scratch))
-			k->scratch[k->n_scratch++] = steal_fd(&p->fd);
-	}
-}
-
 int keeper_init_error(const struct keeper *k, struct error *err)
 {
 	if (init_start.error)
@@ -279,7 +268,6 @@ int keeper_build(struct keeper *k, struct error *err)
 		r = container_build(&k->box, &k->plan.spec, send_mount, k, err);
 	if (r == 0)
 		r = send_config(k, err);
-	keep_scratch(k);
 	keeper_limits_init(k);
 	return r;
 }
@@ -287,13 +275,15 @@ int keeper_build(struct keeper *k, struct error *err)
 int keeper_confine(struct keeper *k, struct error *err)
 {
 	char proc[32], sockets[sizeof(((struct sockaddr_un *)0)->sun_path)];
-	struct path_grant grants[5] = {
+	struct path_grant grants[6] = {
 		{".", PATH_READ | PATH_WRITE},
 		{"/proc", PATH_READ},
 		/* The sandbox's own /proc is another file system. */
 		{proc, PATH_READ},
+		/* Where our name goes at the end. */
+		{"../../live", PATH_WRITE},
 	};
-	size_t n = 3;
+	size_t n = 4;
 	AUTO_CLOSE int ruleset = -1;
 	int r = keeper_watch_start(k, err);
 
@@ -303,6 +293,8 @@ int keeper_confine(struct keeper *k, struct error *err)
 	if (access("/sys/fs/cgroup", F_OK) == 0)
 		grants[n++] = (struct path_grant){"/sys/fs/cgroup",
 						  PATH_READ | PATH_WRITE};
+	else if (errno != ENOENT)
+		return error_errno(err, "cannot look at /sys/fs/cgroup");
 	/* Our socket is removed at the end. */
 	if (k->plan.socket_path) {
 		snprintf(sockets, sizeof(sockets), "%s", k->plan.socket_path);

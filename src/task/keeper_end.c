@@ -183,7 +183,7 @@ static void clean_layers(struct keeper *k)
 	}
 }
 
-static void tell_ended(struct keeper *k, bool lost_record)
+static void tell_ended(struct keeper *k, bool lost_record, bool left_over)
 {
 	const struct record *r = &k->record;
 	struct task_ended ended = {
@@ -195,6 +195,7 @@ static void tell_ended(struct keeper *k, bool lost_record)
 		.cpu_us = r->usage.cpu_us,
 		.wall_us = r->usage.wall_us,
 		.lost_record = lost_record,
+		.left_over = left_over,
 	};
 
 	snprintf(ended.limit, sizeof(ended.limit), "%s", k->limit);
@@ -286,11 +287,27 @@ static void last_word_on_limits(struct keeper *k, const struct rusage *ru)
 	snprintf(k->limit, sizeof(k->limit), "%s", hit);
 }
 
+/* What a sandbox that stays has outside of its directory. */
+static void remove_traces(const struct keeper *k, bool left_over)
+{
+	char live[64];
+
+	if (k->plan.socket_path)
+		unlink(k->plan.socket_path);
+	/* That it has its final record; a run's front end says it itself, and
+	 * the next sweep does where something could not be removed. */
+	if (left_over || (!k->plan.stay && k->front >= 0))
+		return;
+	snprintf(live, sizeof(live), "../../live/%.40s", k->plan.spec.id);
+	unlinkat(k->task_fd, live, 0);
+}
+
 void keeper_finish(struct keeper *k)
 {
 	struct exec_done first;
 	struct rusage ru = {0};
 	struct error err = {0};
+	bool left_over;
 	int r;
 
 	k->state = KEEPER_ENDING;
@@ -307,10 +324,9 @@ void keeper_finish(struct keeper *k)
 		k->record.error = strdup(err.text);
 	r = record_write(k->task_fd, &k->record, &err);
 	clean_layers(k);
-	cgroup_remove(&k->cgroup);
-	if (k->plan.socket_path)
-		unlink(k->plan.socket_path);
-	tell_ended(k, r < 0);
+	left_over = cgroup_remove(&k->cgroup) < 0;
+	remove_traces(k, left_over);
+	tell_ended(k, r < 0, left_over);
 }
 
 int keeper_fail(struct keeper *k, const struct error *err)

@@ -101,6 +101,9 @@ int keeper_limits_choose(struct keeper *k, struct error *err)
 	return r;
 }
 
+static void scratch_usage(const struct keeper *k, uint64_t *bytes,
+			  uint64_t *inodes);
+
 void keeper_limits_init(struct keeper *k)
 {
 	struct keeper_limits *l = &k->limits;
@@ -108,6 +111,7 @@ void keeper_limits_init(struct keeper *k)
 	struct statvfs fs;
 	uint64_t now = time_mono_us();
 
+	scratch_usage(k, &k->own_bytes, &k->own_inodes);
 	l->started_us = l->last_activity_us = now;
 	l->next_tick_us = now + TICK_US;
 	l->next_walk_us = now;
@@ -124,22 +128,6 @@ void keeper_limits_init(struct keeper *k)
 
 /* ---- disk and files ---- */
 
-static void scratch_usage(const struct keeper *k, uint64_t *bytes,
-			  uint64_t *inodes)
-{
-	*bytes = *inodes = 0;
-	for (size_t i = 0; i < k->n_scratch; i++) {
-		struct statvfs fs;
-
-		if (fstatvfs(k->scratch[i], &fs) < 0)
-			continue;
-		*bytes += (fs.f_blocks - fs.f_bfree) * fs.f_frsize;
-		/* The top of the mount is not the task's. */
-		if (fs.f_files > fs.f_ffree)
-			*inodes += fs.f_files - fs.f_ffree - 1;
-	}
-}
-
 static uint64_t used(uint64_t before, uint64_t now)
 {
 	return before > now ? before - now : 0;
@@ -153,6 +141,21 @@ static uint64_t busy_us(void)
 	if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t) < 0)
 		return time_mono_us();
 	return (uint64_t)t.tv_sec * 1000000u + (uint64_t)t.tv_nsec / 1000u;
+}
+
+/* What home, /tmp and /dev/shm hold; our own part taken off. */
+static void scratch_usage(const struct keeper *k, uint64_t *bytes,
+			  uint64_t *inodes)
+{
+	struct statvfs fs;
+
+	*bytes = *inodes = 0;
+	if (fstatvfs(k->box.support, &fs) < 0)
+		return;
+	*bytes = used(fs.f_blocks, fs.f_bfree) * fs.f_frsize;
+	*inodes = used(fs.f_files, fs.f_ffree);
+	*bytes = used(*bytes, k->own_bytes);
+	*inodes = used(*inodes, k->own_inodes);
 }
 
 static void walk(struct keeper *k, uint64_t bytes_left, uint64_t inodes_left,

@@ -132,6 +132,8 @@ struct task_ended {
 	char limit[24];
 	uint32_t identical; /* nothing was changed */
 	uint32_t lost_record; /* task.json could not be written */
+	uint32_t left_over; /* something could not be removed: sweep it */
+	uint32_t reserved;
 };
 
 struct failure {

@@ -60,9 +60,10 @@ static int bury(const struct state *s, const char *id, int task_fd,
 
 	if (record_read(task_fd, &rec, NULL) < 0)
 		record_init(&rec);
+	/* A keeper that failed early had no rights to remove its groups. */
+	if (fn)
+		fn(arg, id, task_fd);
 	if (rec.state == RECORD_RUNNING) {
-		if (fn)
-			fn(arg, id, task_fd);
 		remove_left(id, task_fd);
 		r = write_lost(s, id, task_fd, &rec, err);
 		r = r < 0 ? r : 1;

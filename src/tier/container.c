@@ -22,12 +22,16 @@
 
 #define RO (MOUNT_RDONLY | MOUNT_NOSUID | MOUNT_NODEV)
 #define RW (MOUNT_NOSUID | MOUNT_NODEV)
+/* More files than the skeleton and the mount points of 8,000 grants need. */
+#define OWN_INODES 65536u
+#define OWN_BYTES (4u << 20)
 
 enum want_kind {
 	WANT_SYSTEM,
 	WANT_ETC,
 	WANT_DEVICE,
 	WANT_TMP,
+	WANT_SHM,
 	WANT_HOME,
 	WANT_READ,
 	WANT_WRITE,
@@ -58,45 +62,37 @@ static const struct want fixed[] = {
 	{WANT_DEVICE, "/dev/null", 0},	{WANT_DEVICE, "/dev/zero", 0},
 	{WANT_DEVICE, "/dev/full", 0},	{WANT_DEVICE, "/dev/random", 0},
 	{WANT_DEVICE, "/dev/urandom", 0}, {WANT_DEVICE, "/dev/tty", 0},
-	{WANT_TMP, "/tmp", 0},		{WANT_TMP, "/dev/shm", 0},
+	{WANT_TMP, "/tmp", 0},		{WANT_SHM, "/dev/shm", 0},
 };
 
 /* Nothing of the host may be put at or below these. */
 static const char *const reserved[] = {"/proc", "/dev", "/sys"};
 
-static int add_placement(struct container *c, int fd, const char *path,
-			 bool skeleton)
+/* Notes what is at path now; takes inside, -1 unless mount points are ours. */
+static int remember(struct container *c, int inside, const char *path)
 {
-	int r = c->place(c->place_arg, fd, path);
+	char *copy = strdup(path);
 
-	if (r < 0) {
-		close_fd(fd);
-		return r;
-	}
-	if (c->n_mounts == c->cap_mounts) {
+	if (copy && c->n_mounts == c->cap_mounts) {
 		size_t cap = c->cap_mounts ? c->cap_mounts * 2 : 32;
 		struct placement *m =
 			reallocarray(c->mounts, cap, sizeof(*m));
 
-		if (!m)
-			goto no_memory;
-		c->mounts = m;
-		c->cap_mounts = cap;
+		if (!m) {
+			free(copy);
+			copy = NULL;
+		} else {
+			c->mounts = m;
+			c->cap_mounts = cap;
+		}
 	}
-	c->mounts[c->n_mounts] = (struct placement){
-		.fd = skeleton ? fd : -1,
-		.path = strdup(path),
-		.skeleton = skeleton,
-	};
-	if (!c->mounts[c->n_mounts].path)
-		goto no_memory;
-	c->n_mounts++;
-	if (!skeleton)
-		close_fd(fd);
+	if (!copy) {
+		close_fd(inside);
+		return -ENOMEM;
+	}
+	c->mounts[c->n_mounts++] =
+		(struct placement){.inside = inside, .path = copy};
 	return 0;
-no_memory:
-	close_fd(fd);
-	return -ENOMEM;
 }
 
 /* The placed mount that holds path. mounts[0] is "/". */
@@ -117,27 +113,37 @@ static int make_point(struct builder *b, const char *path, bool directory)
 	size_t n = strlen(in->path);
 	const char *relative = path + (n == 1 ? 1 : n + 1);
 
-	if (!in->skeleton)
+	if (in->inside < 0)
 		return 0;
-	return files_make_point(in->fd, relative, directory,
+	return files_make_point(in->inside, relative, directory,
 				n == 1 ? (uid_t)-1 : b->s->outer_uid,
 				n == 1 ? (gid_t)-1 : b->s->outer_gid, b->err);
 }
 
-static int place(struct builder *b, int fd, const char *path, bool directory,
-		 bool skeleton)
+/* Hands a mount over for path; takes it, and inside (see remember). */
+static int place_over(struct builder *b, int mount, int inside,
+		      const char *path, bool directory)
 {
-	int r = make_point(b, path, directory);
+	int r = str_eq(path, "/") ? 0 : make_point(b, path, directory);
 
+	if (r == 0) {
+		r = b->c->place(b->c->place_arg, mount, path);
+		if (r < 0)
+			error_set(b->err, r, "cannot hand over the mount of "
+				  "%s: %s", path, strerror(-r));
+	}
+	close_fd(mount);
 	if (r < 0) {
-		close_fd(fd);
+		close_fd(inside);
 		return r;
 	}
-	r = add_placement(b->c, fd, path, skeleton);
-	if (r < 0)
-		return error_set(b->err, r, "cannot hand over the mount of "
-				 "%s: %s", path, strerror(-r));
-	return 0;
+	r = remember(b->c, inside, path);
+	return r < 0 ? error_set(b->err, r, "out of memory") : 0;
+}
+
+static int place(struct builder *b, int mount, const char *path, bool directory)
+{
+	return place_over(b, mount, -1, path, directory);
 }
 
 static int open_path(const char *path, struct stat *st, struct error *err)
@@ -165,12 +171,12 @@ static int want_system(struct builder *b, const char *path)
 		return error_errno(b->err, "cannot look at %s", path);
 	}
 	if (S_ISLNK(st.st_mode))
-		return files_copy_link(path, b->c->mounts[0].fd, b->err);
+		return files_copy_link(path, b->c->mounts[0].inside, b->err);
 	fd = open_path(path, &st, b->err);
 	if (fd < 0)
 		return fd;
 	mount = mount_clone(fd, path, RO, -1, b->err);
-	return mount < 0 ? mount : place(b, mount, path, true, false);
+	return mount < 0 ? mount : place(b, mount, path, true);
 }
 
 static int want_device(struct builder *b, const char *path)
@@ -185,7 +191,7 @@ static int want_device(struct builder *b, const char *path)
 	if (!S_ISCHR(st.st_mode))
 		return error_set(b->err, -ENXIO, "%s is no device", path);
 	mount = mount_clone(fd, path, MOUNT_NOSUID | MOUNT_NOEXEC, -1, b->err);
-	return mount < 0 ? mount : place(b, mount, path, false, false);
+	return mount < 0 ? mount : place(b, mount, path, false);
 }
 
 /* /etc: ours over the host's, without its sockets and FIFOs. */
@@ -204,7 +210,7 @@ static int want_etc(struct builder *b)
 	if (r < 0)
 		return r;
 	mount = mount_overlay(layers, 2, -1, -1, RO, b->err);
-	return mount < 0 ? mount : place(b, mount, "/etc", true, false);
+	return mount < 0 ? mount : place(b, mount, "/etc", true);
 }
 
 static uint64_t scratch_size(const struct sandbox_spec *s)
@@ -213,27 +219,41 @@ static uint64_t scratch_size(const struct sandbox_spec *s)
 						       : s->limits.memory / 2;
 	uint64_t size = half < s->limits.disk ? half : s->limits.disk;
 
-	return size == LIMIT_NONE ? 0 : size;
+	/* Room for our own part: the limit itself must be reached. */
+	return size == LIMIT_NONE ? 0 : size + OWN_BYTES;
 }
 
-static int want_tmpfs(struct builder *b, const char *path, mode_t mode)
+/*
+ * A directory of the support tmpfs at path. They share one file system and so
+ * one maximum of bytes and files, and each costs no more than a bind mount.
+ */
+static int place_own(struct builder *b, const char *name, const char *path,
+		     unsigned attr)
 {
-	const struct sandbox_spec *s = b->s;
-	uint64_t inodes = s->limits.inodes == LIMIT_NONE ? 0 : s->limits.inodes;
-	int mount, r;
+	int dir = openat(b->support, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int mount;
 
-	/* The top counts as one file itself. */
-	mount = mount_tmpfs(scratch_size(s), inodes ? inodes + 1 : 0, mode, RW,
-			    b->err);
-	if (mount < 0)
+	if (dir < 0)
+		return error_errno(b->err, "cannot open the layer of %s", path);
+	mount = mount_clone(dir, path, attr, -1, b->err);
+	if (mount < 0) {
+		close(dir);
 		return mount;
-	if (fchownat(mount, "", s->outer_uid, s->outer_gid, AT_EMPTY_PATH) <
-	    0) {
-		r = error_errno(b->err, "cannot give away %s", path);
-		close(mount);
-		return r;
 	}
-	r = place(b, mount, path, true, true);
+	return place_over(b, mount, dir, path, true);
+}
+
+static int want_scratch(struct builder *b, const char *name, const char *path,
+			mode_t mode)
+{
+	int r;
+
+	if (mkdirat(b->support, name, 0700) < 0 ||
+	    fchownat(b->support, name, b->s->outer_uid, b->s->outer_gid,
+		     AT_SYMLINK_NOFOLLOW) < 0 ||
+	    fchmodat(b->support, name, mode, 0) < 0)
+		return error_errno(b->err, "cannot make %s", path);
+	r = place_own(b, name, path, RW);
 	if (r == 0)
 		r = strlist_add(&b->c->write_paths, path);
 	return r;
@@ -254,7 +274,7 @@ static int want_read(struct builder *b, const char *path)
 		mount = mount_overlay(layers, 2, -1, -1, RO, b->err);
 		if (mount < 0)
 			return error_prefix(b->err, "cannot grant %s", path);
-		return place(b, mount, path, true, false);
+		return place(b, mount, path, true);
 	}
 	if (!S_ISREG(st.st_mode))
 		return error_set(b->err, -EINVAL,
@@ -262,7 +282,7 @@ static int want_read(struct builder *b, const char *path)
 				 "regular files can be granted",
 				 path);
 	mount = mount_clone(fd, path, RO, -1, b->err);
-	return mount < 0 ? mount : place(b, mount, path, false, false);
+	return mount < 0 ? mount : place(b, mount, path, false);
 }
 
 /* An overlay whose changes stay in DIR/upper below the task's directory. */
@@ -314,7 +334,7 @@ static int want_write(struct builder *b, const char *path, size_t index)
 	if (mount < 0)
 		return error_prefix(b->err, "cannot grant %s for writing",
 				    path);
-	r = place(b, mount, path, true, false);
+	r = place(b, mount, path, true);
 	return r < 0 ? r : strlist_add(&b->c->write_paths, path);
 }
 
@@ -359,7 +379,7 @@ static int want_source(struct builder *b)
 				    "cannot make an overlay over %s (try "
 				    "--workspace copy)",
 				    b->s->source);
-	r = place(b, mount, b->s->source, true, false);
+	r = place(b, mount, b->s->source, true);
 	return r < 0 ? r : strlist_add(&b->c->write_paths, b->s->source);
 }
 
@@ -373,9 +393,11 @@ static int build_want(struct builder *b, const struct want *w)
 	case WANT_DEVICE:
 		return want_device(b, w->path);
 	case WANT_TMP:
-		return want_tmpfs(b, w->path, 01777);
+		return want_scratch(b, "tmp", w->path, 01777);
+	case WANT_SHM:
+		return want_scratch(b, "shm", w->path, 01777);
 	case WANT_HOME:
-		return want_tmpfs(b, w->path, 0700);
+		return want_scratch(b, "home", w->path, 0700);
 	case WANT_READ:
 		return want_read(b, w->path);
 	case WANT_WRITE:
@@ -495,7 +517,8 @@ int container_prepare(struct container *c, const struct sandbox_spec *s,
 	struct stat st;
 	int r = 0;
 
-	*c = (struct container){.task_fd = task_fd, .source_clone = -1};
+	*c = (struct container){.task_fd = task_fd, .source_clone = -1,
+				 .support = -1};
 	if (!s->root_caller)
 		return 0;
 	if (s->write.n > 0)
@@ -547,30 +570,22 @@ static int adopt_all(const struct container *c, int support, struct error *err)
 /* The root comes first: mount points are made in it while others are placed. */
 static int build_root(struct builder *b)
 {
-	int root = mount_tmpfs(0, 0, 0755, RW, b->err);
-	int r;
+	int r = files_make_layers(b->support, b->s, b->err);
 
-	if (root < 0)
-		return root;
-	r = files_make_skeleton(root, b->err);
-	if (r < 0) {
-		close(root);
-		return r;
-	}
-	r = add_placement(b->c, root, "/", true);
-	if (r < 0)
-		return error_set(b->err, r, "cannot hand over the root: %s",
-				 strerror(-r));
-	return files_make_layers(b->support, b->s, b->err);
+	return r < 0 ? r : place_own(b, "root", "/", RO);
 }
 
 int container_build(struct container *c, const struct sandbox_spec *s,
 		    container_place_fn *hand_over, void *arg, struct error *err)
 {
-	AUTO_CLOSE int support = mount_tmpfs(0, 0, 0755, RW, err);
+	uint64_t inodes = s->limits.inodes == LIMIT_NONE
+				  ? 0
+				  : s->limits.inodes + OWN_INODES;
+	int support = mount_tmpfs(scratch_size(s), inodes, 0755, RW, err);
 	struct builder b = {.c = c, .s = s, .err = err, .support = support};
 	int r;
 
+	c->support = support;
 	c->place = hand_over;
 	c->place_arg = arg;
 	if (support < 0)
@@ -596,14 +611,16 @@ int container_build(struct container *c, const struct sandbox_spec *s,
 void container_done(struct container *c)
 {
 	for (size_t i = 0; i < c->n_mounts; i++) {
-		close_fd(c->mounts[i].fd);
+		close_fd(c->mounts[i].inside);
 		free(c->mounts[i].path);
 	}
 	free(c->mounts);
+	close_fd(c->support);
 	for (size_t i = 0; i < c->n_grant_clones; i++)
 		close_fd(c->grant_clones[i]);
 	free(c->grant_clones);
 	close_fd(c->source_clone);
 	strlist_done(&c->write_paths);
-	*c = (struct container){.task_fd = c->task_fd, .source_clone = -1};
+	*c = (struct container){.task_fd = c->task_fd, .source_clone = -1,
+				 .support = -1};
 }

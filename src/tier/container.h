@@ -10,13 +10,10 @@
 #include "confine/landlock.h"
 #include "tier/spec.h"
 
-#include <stdbool.h>
-
 /* One mount and where it went. */
 struct placement {
-	int fd;	      /* kept for skeletons, else -1 */
-	char *path;   /* inside the sandbox, normal */
-	bool skeleton; /* writable by the keeper: mount points are made here */
+	int inside; /* its top, where mount points are ours to make; else -1 */
+	char *path; /* inside the sandbox, normal */
 };
 
 /* Hands a detached mount to whoever places it; fd stays the caller's. */
@@ -24,6 +21,7 @@ typedef int container_place_fn(void *arg, int fd, const char *path);
 
 struct container {
 	int task_fd;      /* the task's directory */
+	int support; /* tmpfs that holds the root, home, /tmp, /dev/shm, layers */
 	int source_clone; /* idmapped, for root callers; -1 */
 	struct strlist write_paths; /* what Landlock lets the command write */
 	int *grant_clones; /* idmapped clones of spec->write, or NULL */
@@ -43,9 +41,8 @@ int container_prepare(struct container *c, const struct sandbox_spec *s,
 
 /*
  * Step two, inside it: makes every mount and hands it to place, ordered so that
- * each comes after the one that holds its mount point; the first is the root,
- * which is writable until whoever placed it says otherwise. The text of an
- * error names the path and the way out.
+ * each comes after the one that holds its mount point; the first is the root.
+ * The text of an error names the path and the way out.
  */
 int container_build(struct container *c, const struct sandbox_spec *s,
 		    container_place_fn *place, void *arg, struct error *err);

@@ -29,7 +29,7 @@ static const char *const etc_hidden[] = {
 	"krb5.keytab",
 };
 
-int files_make_skeleton(int root_fd, struct error *err)
+static int make_skeleton(int root_fd, struct error *err)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(skeleton); i++) {
 		int r = skeleton[i].target
@@ -160,8 +160,18 @@ static int make_hide(int support_fd, const struct sandbox_spec *s,
 int files_make_layers(int support_fd, const struct sandbox_spec *s,
 		      struct error *err)
 {
-	if (mkdirat(support_fd, "empty", 0755) < 0)
+	AUTO_CLOSE int root = -1;
+	int r;
+
+	if (mkdirat(support_fd, "empty", 0755) < 0 ||
+	    mkdirat(support_fd, "root", 0755) < 0)
 		return error_errno(err, "cannot make a layer");
+	root = openat(support_fd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root < 0)
+		return error_errno(err, "cannot open a layer");
+	r = make_skeleton(root, err);
+	if (r < 0)
+		return r;
 	return s->hide.n > 0 ? make_hide(support_fd, s, err) : 0;
 }
 

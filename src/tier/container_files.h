@@ -11,11 +11,9 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Directories, and the usual links in /dev and /var. */
-int files_make_skeleton(int root_fd, struct error *err);
-
 /*
- * In the support tmpfs: "empty" (a directory that stays so) and, when the
+ * In the support tmpfs: "root" (directories, and the usual links in /dev and
+ * /var), "empty" (a directory that stays so) and, when the
  * policy hides paths, "hide": whiteouts at those paths.
  */
 int files_make_layers(int support_fd, const struct sandbox_spec *s,
