@@ -51,12 +51,14 @@ check: build
 	@tools/install-packages check
 	@tools/check-layers
 	@tools/check-size
+	@tools/check-requirements
 	@tests/run
 
 check-all: build build-clang build-asan
 	@tools/install-packages check check-all
 	@tools/check-layers
 	@tools/check-size
+	@tools/check-requirements
 	@tests/run --all
 
 # libFuzzer on each harness in turn; what it finds is kept in build-fuzz/.
