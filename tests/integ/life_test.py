@@ -103,7 +103,7 @@ def after_a_time_out_nothing_is_written_late(box):
 
 def dies(box, number, who, wait=True):
     before = tree_state(box.source)
-    task = Task(box)
+    task = Task(box, '--json')
     pid = {'front end': task.process.pid, 'keeper': task.keeper,
            'init': task.init}[who]
     began = time.monotonic()
@@ -128,6 +128,7 @@ def when_the_keeper_is_killed_all_is_gone_and_it_is_said(box):
     task, r, took = dies(box, signal.SIGKILL, 'keeper')
     r.expect(125, text='keeper')
     within(r.text(), task.id)
+    equal((r.json()['id'], r.json()['state']), (task.id, 'lost'))
     record = box.record(task.id)
     equal((record['state'], record['reason']), ('lost', 'lost'))
     equal(box.changes(task.id)['counts']['added'], 2)

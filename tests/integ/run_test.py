@@ -626,7 +626,7 @@ KEYS = {'argv', 'argv_dropped', 'changes', 'ended_us', 'enforced', 'error',
         'exit_status', 'id', 'identity', 'kernel', 'labels', 'limit', 'name',
         'policy_digest', 'policy_name', 'reason', 'refusals',
         'refusals_dropped', 'schema', 'signal', 'source', 'started_us',
-        'state', 'tier', 'uid', 'usage', 'workdir', 'workspace', 'write'}
+        'state', 'tier', 'uid', 'usage', 'workdir', 'workspace'}
 
 
 @case
