@@ -11,22 +11,32 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Where --json goes: a file, or stderr's last line. */
-static int print_json(const struct options *o, const struct record *r)
+/* Where --json goes: a file that is opened before anything runs, or -1. */
+static int json_fd = -1;
+
+static int open_json(const struct options *o, struct error *err)
+{
+	const char *path = options_get(o, OPT_JSON);
+
+	if (!path || !path[0])
+		return 0;
+	json_fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC |
+				     O_NOCTTY, 0666);
+	return json_fd < 0 ? error_errno(err, "--json: cannot write to %s",
+					 path)
+			   : 0;
+}
+
+/* Into the file, or as stderr's last line. */
+static int print_json(const struct record *r)
 {
 	AUTO_BUF struct buf b = BUF_INIT(RECORD_MAX);
-	const char *path = options_get(o, OPT_JSON);
 	int bad = record_to_json(r, &b);
-	AUTO_CLOSE int fd = -1;
 
 	buf_add_char(&b, '\n');
 	if (bad < 0 || b.failed)
 		return -EFBIG;
-	if (!path[0])
-		return io_write_all(2, b.data, b.len);
-	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY,
-		  0666);
-	return fd < 0 ? -errno : io_write_all(fd, b.data, b.len);
+	return io_write_all(json_fd >= 0 ? json_fd : 2, b.data, b.len);
 }
 
 static int json_refusal(const struct options *o, const struct launch *l,
@@ -43,7 +53,7 @@ static int json_refusal(const struct options *o, const struct launch *l,
 	r.exit_status = EXIT_REFUSED;
 	r.error = strdup(err->text);
 	launch_refuse(err);
-	print_json(o, &r);
+	print_json(&r);
 	record_done(&r);
 	return EXIT_REFUSED;
 }
@@ -139,13 +149,20 @@ static void say_refusals(const struct launch *l,
 }
 
 /* The keeper died: everything it kept is gone with it; we clean up. */
-static int lost(struct launch *l)
+static int lost(struct launch *l, bool json)
 {
+	struct error ignored;
+	struct record r;
+
 	launch_abandon(l);
 	fprintf(stderr,
 		"pinfold: the keeper of %s died; the task was ended and its "
 		"changes are kept\n",
 		l->id);
+	if (json && record_read(l->task_fd, &r, &ignored) == 0) {
+		print_json(&r);
+		record_done(&r);
+	}
 	return EXIT_REFUSED;
 }
 
@@ -159,7 +176,7 @@ static int report(struct launch *l, const struct options *o,
 	int status;
 
 	/* The object is to be a line of its own. */
-	if (json && outcome->open_line && !options_get(o, OPT_JSON)[0])
+	if (json && outcome->open_line && json_fd < 0)
 		io_write_all(2, "\n", 1);
 	status = launch_exec_status(outcome, o->rest[0], false);
 	if (outcome->ended.lost_record)
@@ -175,7 +192,7 @@ static int report(struct launch *l, const struct options *o,
 	count_changes(l, &r);
 	say_changes(l, &r);
 	if (json) {
-		int bad = print_json(o, &r);
+		int bad = print_json(&r);
 
 		if (bad < 0)
 			fprintf(stderr, "pinfold: cannot write --json: %s\n",
@@ -194,12 +211,9 @@ int verb_run(const struct options *o)
 	int r, status;
 
 	launch_init(&l);
-	if (o->n_rest == 0) {
-		error_set(&err, -EINVAL, "run needs a command: "
-			  "pinfold run -- CMD ARG...");
-		return json_refusal(o, &l, &err);
-	}
-	r = launch_start(&l, o, false, &err);
+	r = open_json(o, &err);
+	if (r == 0)
+		r = launch_start(&l, o, false, &err);
 	if (r == 0)
 		r = launch_environment(&l.policy, &l.plan.spec,
 				       flags & EXEC_TTY, &l.env, &err);
@@ -213,11 +227,14 @@ int verb_run(const struct options *o)
 		launch_abandon(&l);
 		status = json_refusal(o, &l, &err);
 	} else if (outcome.lost && !outcome.ended_known) {
-		status = lost(&l);
+		status = lost(&l, options_has(o, OPT_JSON));
 	} else {
 		/* Nothing of the task is left when we speak of its end. */
 		front_done(&l.front);
-		state_task_end(&l.state, l.id);
+		if (outcome.ended.left_over)
+			launch_abandon(&l);
+		else
+			state_task_end(&l.state, l.id);
 		status = report(&l, o, &outcome);
 	}
 	launch_done(&l);

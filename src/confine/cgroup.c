@@ -333,17 +333,22 @@ void cgroup_kill(const struct cgroup *c)
 		io_write_file(c->dir[CGROUP_UNIFIED], "cgroup.kill", "1", 1);
 }
 
-void cgroup_remove(struct cgroup *c)
+int cgroup_remove(struct cgroup *c)
 {
+	int r = 0;
+
 	for (int i = 0; i < CGROUP_COUNT; i++) {
 		if (c->dir[i] >= 0) {
-			unlinkat(c->parent[i], c->name, AT_REMOVEDIR);
+			if (unlinkat(c->parent[i], c->name, AT_REMOVEDIR) < 0 &&
+			    errno != ENOENT)
+				r = -errno;
 			close(c->dir[i]);
 		}
 		close_fd(c->parent[i]);
 		close_fd(c->tasks[i]);
 		c->dir[i] = c->parent[i] = c->tasks[i] = -1;
 	}
+	return r;
 }
 
 void cgroup_remove_stale(const char *id)

@@ -80,8 +80,11 @@ uint64_t cgroup_cpu_us(const struct cgroup *c);
  */
 void cgroup_kill(const struct cgroup *c);
 
-/* Removes the groups; they must be empty. Safe to call again. */
-void cgroup_remove(struct cgroup *c);
+/*
+ * Removes the groups; they must be empty. Safe to call again. Negative: one is
+ * left, for cgroup_remove_stale.
+ */
+int cgroup_remove(struct cgroup *c);
 
 /*
  * Removes the groups of a task whose keeper is gone (after killing what is left

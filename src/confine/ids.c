@@ -85,13 +85,14 @@ size_t ids_swap(uint32_t a, uint32_t b, struct id_extent ret[5])
 }
 
 /*
- * Lives only until its namespace's descriptor has been taken. It has copies of
- * our descriptors, so it must not outlive us: others wait for their end.
+ * Lives only until its namespace's descriptor has been taken, and no longer
+ * than we do. Others wait for the end of our descriptors: it keeps no copies.
  */
 static int wait_for_end(void *arg)
 {
 	const pid_t *parent = arg;
 
+	start_close_from(0);
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != *parent)
 		return 1;
 	/* Returns only with a signal, and the one that comes ends it. */

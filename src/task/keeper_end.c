@@ -70,7 +70,9 @@ static int kill_all(struct keeper *k, struct rusage *ru)
 	struct error ignored;
 
 	cgroup_kill(&k->cgroup);
-	sys_pidfd_send_signal(k->init_pidfd, SIGKILL);
+	/* It is not waited for yet: its number is its own. */
+	if (sys_pidfd_send_signal(k->init_pidfd, SIGKILL) < 0)
+		kill(k->init_pid, SIGKILL);
 	layer_remove(k->task_fd, "work", &ignored);
 	for (;;) {
 		uint64_t now = time_mono_us();
