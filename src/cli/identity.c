@@ -164,9 +164,9 @@ static bool home_is_usable(const char *home)
 
 int identity_names(struct sandbox_spec *s, struct error *err)
 {
-	const struct passwd *pw = passwd_entry();
-	const char *home = launch_home();
 	bool root = getuid() == 0;
+	const struct passwd *pw = root ? NULL : passwd_entry();
+	const char *home = root ? "/" : launch_home();
 
 	s->user = strdup(root ? ROOT_USER : pw ? pw->pw_name : "user");
 	if (s->user && (root || !home_is_usable(home)))

@@ -32,6 +32,7 @@ void launch_init(struct launch *l)
 		.front = FRONT_INIT,
 		.task_fd = -1,
 		.lock_fd = -1,
+		.snapshot = BUF_INIT(POLICY_TEXT_MAX),
 	};
 }
 
@@ -40,6 +41,7 @@ void launch_done(struct launch *l)
 	front_done(&l->front);
 	plan_done(&l->plan);
 	strlist_done(&l->env);
+	buf_done(&l->snapshot);
 	close_fd(l->task_fd);
 	close_fd(l->lock_fd);
 	source_done(&l->source);
@@ -308,6 +310,25 @@ static int fill_spec(struct launch *l, struct error *err)
 	return r < 0 ? r : identity_fill(s, l->policy.identity, l->id, err);
 }
 
+/* What the record will say of the task beside its sandbox. 0 or negative. */
+static int describe(struct launch *l, const struct options *o)
+{
+	struct task_plan *p = &l->plan;
+	int r = policy_to_json(&l->policy, &l->snapshot);
+
+	if (r < 0)
+		return r;
+	sha256_hex(l->snapshot.data, l->snapshot.len, p->policy_digest);
+	p->workdir = strdup(l->source.workdir ? l->source.workdir
+					      : p->spec.home);
+	p->policy_name = l->policy.name ? strdup(l->policy.name) : NULL;
+	for (size_t i = 0; i < o->n_rest && r == 0; i++)
+		r = strlist_add(&p->argv, o->rest[i]);
+	if (r == 0)
+		r = copy_list(&p->labels, &o->values[OPT_LABEL]);
+	return r < 0 || p->workdir ? r : -ENOMEM;
+}
+
 static int fill_plan(struct launch *l, const struct options *o, bool stay,
 		     struct error *err)
 {
@@ -325,15 +346,7 @@ static int fill_plan(struct launch *l, const struct options *o, bool stay,
 	if (grace && num_parse_duration(grace, &p->grace_ms) < 0)
 		return error_set(err, -EINVAL, "--grace %s is no duration "
 				 "(like 500ms, 10s)", grace);
-	p->workdir = strdup(l->source.workdir ? l->source.workdir
-					      : p->spec.home);
-	p->policy_name = l->policy.name ? strdup(l->policy.name) : NULL;
-	r = policy_digest(&l->policy, p->policy_digest);
-	for (size_t i = 0; i < o->n_rest && r == 0; i++)
-		r = strlist_add(&p->argv, o->rest[i]);
-	if (r == 0)
-		r = copy_list(&p->labels, &o->values[OPT_LABEL]);
-	if (r < 0 || !p->workdir)
+	if (describe(l, o) < 0)
 		return error_set(err, -ENOMEM, "out of memory");
 	return 0;
 }
@@ -358,8 +371,7 @@ void launch_clean_lost(void *arg, const char *id, int task_fd)
 }
 
 /* The snapshot beside the record, for people and later comparisons. */
-static int write_snapshot(const struct launch *l, const struct buf *snapshot,
-			  struct error *err)
+static int write_snapshot(const struct launch *l, struct error *err)
 {
 	AUTO_CLOSE int fd = -1;
 	int r;
@@ -369,7 +381,7 @@ static int write_snapshot(const struct launch *l, const struct buf *snapshot,
 	if (fd < 0)
 		return error_errno(err, "cannot write policy.json of %s",
 				   l->id);
-	r = io_write_all(fd, snapshot->data, snapshot->len);
+	r = io_write_all(fd, l->snapshot.data, l->snapshot.len);
 	return r < 0 ? error_set(err, r, "cannot write policy.json of %s: %s",
 				 l->id, strerror(-r))
 		     : 0;
@@ -424,8 +436,7 @@ static int prepare(struct launch *l, const struct options *o, bool stay,
 int launch_start(struct launch *l, const struct options *o, bool stay,
 		 struct error *err)
 {
-	AUTO_BUF struct buf snapshot = BUF_INIT(POLICY_TEXT_MAX);
-	int r = 0;
+	int r;
 
 	l->plan.programs = launch_programs();
 	if (!l->plan.programs)
@@ -435,17 +446,12 @@ int launch_start(struct launch *l, const struct options *o, bool stay,
 	r = front_spawn(&l->front, l->plan.programs, err);
 	if (r == 0)
 		r = prepare(l, o, stay, err);
-	if (r == 0) {
-		r = policy_to_json(&l->policy, &snapshot);
-		if (r < 0)
-			error_set(err, r, "cannot write the policy snapshot");
-	}
 	if (r == 0)
-		r = front_send_plan(&l->front, &l->plan, snapshot.data,
-				    snapshot.len, l->task_fd, l->lock_fd, err);
+		r = front_send_plan(&l->front, &l->plan, l->snapshot.data,
+				    l->snapshot.len, l->task_fd, l->lock_fd, err);
 	/* Beside the keeper's work, and before anything may be run. */
 	if (r == 0)
-		r = write_snapshot(l, &snapshot, err);
+		r = write_snapshot(l, err);
 	if (r < 0)
 		give_up(l);
 	return r;

@@ -22,6 +22,7 @@ struct launch {
 	struct state state;
 	struct task_plan plan;
 	struct front front;
+	struct buf snapshot; /* canonical JSON of policy */
 	struct strlist env; /* of the command */
 	char id[STATE_ID_SIZE];
 	int task_fd, lock_fd;

@@ -179,9 +179,13 @@ static int report(struct launch *l, const struct options *o,
 	if (json && outcome->open_line && json_fd < 0)
 		io_write_all(2, "\n", 1);
 	status = launch_exec_status(outcome, o->rest[0], false);
-	if (outcome->ended.lost_record)
+	/* Without its record nobody can tell what the task did. */
+	if (outcome->ended.lost_record) {
 		fprintf(stderr, "pinfold: the record of %s could not be "
-				"written\n", l->id);
+				"written (is there space left in the state "
+				"directory?)\n", l->id);
+		status = EXIT_REFUSED;
+	}
 	say_refusals(l, outcome);
 	if (!json && !scan)
 		return status;

@@ -470,6 +470,8 @@ int front_attend(struct front *f, const struct task_plan *plan,
 	a.err_stream = flags & (EXEC_MERGE | EXEC_TTY) ? 0 : 1;
 	install_handlers(&a, whole_task);
 	r = attend_loop(&a, plan, whole_task);
+	if (r == 0 && ret->lost)
+		r = front_spawn_error(err);
 	terminal_restore(&a);
 	remove_handlers();
 	close_fd(a.in);

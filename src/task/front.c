@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/kcmp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,12 +22,16 @@
 #include <sys/wait.h>
 
 struct keeper_start {
-	const char *program;
+	char program[PATH_MAX];
 	int fds[KEEPER_FD_COUNT]; /* what goes to which number */
 	int error;
 };
 
-/* In the child, which shares our memory until it execs. */
+/* Read and written by the child while it shares our memory. */
+static struct keeper_start keeper_start;
+static _Alignas(16) char keeper_stack[16384];
+
+/* In the child, which goes on beside us until it execs. */
 static int keeper_child(void *arg)
 {
 	static char *const argv[] = {(char *)(uintptr_t) "pinfold-keeper",
@@ -79,29 +84,50 @@ static int seal_plan(const struct task_plan *plan, struct error *err)
 
 int front_spawn(struct front *f, const char *programs, struct error *err)
 {
-	AUTO_FREE char *program = str_format("%s/pinfold-keeper", programs);
 	AUTO_CLOSE int self = sys_pidfd_open(getpid());
 	AUTO_CLOSE int inner = -1;
-	struct keeper_start start = {.program = program};
+	struct keeper_start *start = &keeper_start;
 	int pair[2], r;
 
-	if (!program || self < 0)
-		return error_set(err, -ENOMEM, "cannot prepare the keeper");
+	*start = (struct keeper_start){0};
+	if (self < 0 || snprintf(start->program, sizeof(start->program),
+				 "%s/pinfold-keeper", programs) >=
+				(int)sizeof(start->program))
+		return error_set(err, -ENAMETOOLONG,
+				 "cannot prepare the keeper");
 	r = channel_pair(pair);
 	if (r < 0)
 		return error_set(err, r, "cannot make a channel: %s",
 				 strerror(-r));
 	f->channel = pair[0];
 	inner = pair[1];
-	start.fds[KEEPER_FD_CHANNEL] = inner;
-	start.fds[KEEPER_FD_PARENT] = self;
-	f->keeper = start_vfork(keeper_child, &start, 0, -1, &f->keeper_pidfd);
+	start->fds[KEEPER_FD_CHANNEL] = inner;
+	start->fds[KEEPER_FD_PARENT] = self;
+	/* The descriptors are copied with the clone; memory is shared until
+	 * the child execs, which is why it has a stack that stays. */
+	f->keeper = start_beside(keeper_child, start, 0, -1, keeper_stack,
+				 sizeof(keeper_stack), &f->keeper_pidfd);
 	if (f->keeper < 0)
-		return error_errno(err, "cannot start %s", program);
-	if (start.error)
-		return error_set(err, -start.error, "cannot start %s: %s",
-				 program, strerror(start.error));
+		return error_errno(err, "cannot start %s", start->program);
 	return 0;
+}
+
+int front_spawn_error(struct error *err)
+{
+	if (!keeper_start.error)
+		return 0;
+	return error_set(err, -keeper_start.error, "cannot start %s: %s",
+			 keeper_start.program, strerror(keeper_start.error));
+}
+
+/* The keeper does not answer: because it never started, perhaps. */
+static int unreachable(int r, struct error *err)
+{
+	int started = front_spawn_error(err);
+
+	if (started < 0)
+		return started;
+	return error_set(err, r, "cannot reach the keeper: %s", strerror(-r));
 }
 
 int front_send_plan(struct front *f, const struct task_plan *plan,
@@ -125,10 +151,7 @@ int front_send_plan(struct front *f, const struct task_plan *plan,
 	fds[PLAN_FD_TASK] = task_fd;
 	fds[PLAN_FD_LOCK] = lock_fd;
 	r = channel_send(f->channel, FRONT_PLAN, NULL, 0, fds, PLAN_FD_COUNT);
-	if (r < 0)
-		return error_set(err, r, "cannot reach the keeper: %s",
-				 strerror(-r));
-	return 0;
+	return r < 0 ? unreachable(r, err) : 0;
 }
 
 int front_connect(struct front *f, const char *socket_path, struct error *err)
@@ -226,8 +249,7 @@ int front_wait_ready(struct front *f, const struct task_plan *plan,
 	for (;;) {
 		r = channel_recv(f->channel, &m);
 		if (r <= 0)
-			return error_set(err, -EPIPE,
-					 "the keeper ended unexpectedly");
+			return unreachable(-EPIPE, err);
 		r = message_check(&m, front_from_keeper, n_front_from_keeper,
 				  1, err);
 		message_done(&m);
@@ -267,10 +289,7 @@ int front_exec(struct front *f, const char *workdir, char *const argv[],
 		head.cols = size.ws_col;
 	}
 	r = channel_send(f->channel, FRONT_EXEC, &head, sizeof(head), &args, 1);
-	if (r < 0)
-		return error_set(err, r, "cannot reach the keeper: %s",
-				 strerror(-r));
-	return 0;
+	return r < 0 ? unreachable(r, err) : 0;
 }
 
 void front_done(struct front *f)

@@ -34,6 +34,9 @@ struct front {
  */
 int front_spawn(struct front *f, const char *programs, struct error *err);
 
+/* Why there is no keeper, when its channel ended: 0 if it did start. */
+int front_spawn_error(struct error *err);
+
 /*
  * Hands the keeper its plan. policy is the snapshot's text. The descriptors
  * stay the caller's.
