@@ -15,6 +15,9 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+/* Ids of a whole system. */
+#define RANGE 65536u
+
 static int write_proc(pid_t pid, const char *file, const char *text, size_t len,
 		      struct error *err)
 {
@@ -126,11 +129,9 @@ int ids_userns_fd(const struct id_extent *uids, size_t n_uids,
 	return r;
 }
 
-/* "name:start:count" into ret if it is for name or id. */
-static bool parse_subordinate(char *line, const char *name, uid_t id,
-			      struct id_extent *ret)
+/* "name:start:count"; false for anything else. The name is cut off in line. */
+static bool parse_subordinate(char *line, struct id_extent *ret)
 {
-	char number[16];
 	char *start = strchr(line, ':');
 	char *count = start ? strchr(start + 1, ':') : NULL;
 	uint64_t from, n;
@@ -139,9 +140,6 @@ static bool parse_subordinate(char *line, const char *name, uid_t id,
 		return false;
 	*start++ = '\0';
 	*count++ = '\0';
-	snprintf(number, sizeof(number), "%u", (unsigned)id);
-	if (strcmp(line, name) != 0 && strcmp(line, number) != 0)
-		return false;
 	if (num_parse_u64(start, &from) < 0 || num_parse_u64(count, &n) < 0 ||
 	    from == 0 || n == 0 || from > UINT32_MAX - n)
 		return false;
@@ -153,18 +151,26 @@ int ids_subordinate(const char *file, const char *name, uid_t id,
 		    struct id_extent *ret, struct error *err)
 {
 	AUTO_BUF struct buf b = BUF_INIT(1u << 20);
+	uint32_t unused = 100000;
+	struct id_extent e;
+	char number[16];
 	char *at, *line;
 
-	if (io_read_file(AT_FDCWD, file, &b) == 0 && b.len > 0) {
-		at = b.data;
-		while ((line = strsep(&at, "\n"))) {
-			if (parse_subordinate(line, name, id, ret) &&
-			    ret->count >= 65536)
-				return 0;
+	snprintf(number, sizeof(number), "%u", (unsigned)id);
+	at = io_read_file(AT_FDCWD, file, &b) == 0 ? b.data : NULL;
+	while ((line = strsep(&at, "\n"))) {
+		if (!parse_subordinate(line, &e))
+			continue;
+		if (e.count >= RANGE && (!strcmp(line, name) ||
+					 !strcmp(line, number))) {
+			*ret = e;
+			return 0;
 		}
+		if (e.outer + e.count > unused)
+			unused = e.outer + e.count;
 	}
 	return error_set(err, -ENOENT,
-			 "identity 'range' needs 65,536 subordinate ids for "
-			 "%s in %s; add the line: %s:100000:65536",
-			 name, file, name);
+			 "identity 'range' needs %u subordinate ids for %s in "
+			 "%s; add the line: %s:%u:%u",
+			 RANGE, name, file, name, unused, RANGE);
 }
