@@ -130,7 +130,8 @@ int channel_recv(int fd, struct message *m)
 			 (errno == ECONNRESET && resets++ == 0)));
 	if (n < 0)
 		return -errno;
-	if (n == 0)
+	/* An empty datagram that carries descriptors is no end. */
+	if (n == 0 && msg.msg_controllen == 0)
 		return 0;
 	if (take_control(&msg, m) < 0 ||
 	    !is_whole(&frame, (size_t)n, msg.msg_flags, m->n_fds)) {
