@@ -452,7 +452,8 @@ static int check_wants(struct builder *b)
 					 "%s is asked for twice, or is the "
 					 "sandbox's own",
 					 w->path);
-		if (!is_of_host(w->kind))
+		/* Shared memory is a place for files like any other. */
+		if (!is_of_host(w->kind) || path_is_below(w->path, "/dev/shm"))
 			continue;
 		for (size_t k = 0; k < ARRAY_SIZE(reserved); k++) {
 			if (path_is_below(w->path, reserved[k]))
