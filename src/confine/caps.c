@@ -15,7 +15,7 @@ static int cap_set(struct __user_cap_data_struct data[2])
 	return syscall(SYS_capset, &head, data) < 0 ? -errno : 0;
 }
 
-int caps_keep_over_exec(void)
+int caps_keep_over_exec(const int *caps, int n)
 {
 	struct __user_cap_header_struct head = {
 		.version = _LINUX_CAPABILITY_VERSION_3,
@@ -25,18 +25,15 @@ int caps_keep_over_exec(void)
 
 	if (syscall(SYS_capget, &head, data) < 0)
 		return -errno;
-	data[0].inheritable = data[0].permitted;
-	data[1].inheritable = data[1].permitted;
+	for (int i = 0; i < n; i++)
+		data[caps[i] / 32].inheritable |= 1u << caps[i] % 32;
 	r = cap_set(data);
-	if (r < 0)
-		return r;
-	for (unsigned cap = 0; cap < 64; cap++) {
-		if (!(data[cap / 32].permitted & 1u << cap % 32))
-			continue;
-		if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, cap, 0, 0) < 0)
-			return -errno;
+	for (int i = 0; i < n && r == 0; i++) {
+		if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, caps[i], 0,
+			  0) < 0)
+			r = -errno;
 	}
-	return 0;
+	return r;
 }
 
 int caps_seal(void)

@@ -3,10 +3,10 @@
 #define PINFOLD_CONFINE_CAPS_H
 
 /*
- * Puts every permitted capability into the inheritable and ambient sets, so
- * that it outlives the exec of a program by a user who is not 0. 0 or -errno.
+ * Keeps these n capabilities (linux/capability.h) over the exec of a program by
+ * a user who is not 0, by the inheritable and ambient sets. 0 or -errno.
  */
-int caps_keep_over_exec(void);
+int caps_keep_over_exec(const int *caps, int n);
 
 /*
  * Empties the ambient and the bounding set: no later exec gains anything. The

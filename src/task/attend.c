@@ -91,23 +91,25 @@ static void install_handlers(const struct attendance *a, bool whole_task)
 	handler_channel = a->front->channel;
 	for (size_t i = 0; i < ARRAY_SIZE(forwarded); i++) {
 		/* What the caller ignores (nohup) stays ignored. */
-		if (sigaction(forwarded[i], NULL, &old) == 0 &&
+		if (sigaction(forwarded[i], &action, &old) == 0 &&
 		    old.sa_handler == SIG_IGN)
-			continue;
-		sigaction(forwarded[i], &action, NULL);
+			sigaction(forwarded[i], &ignore, NULL);
 	}
 	sigaction(SIGPIPE, &ignore, NULL);
 }
 
+/* From here on these signals mean ourselves again. */
 static void remove_handlers(void)
 {
+	struct sigaction none = {.sa_handler = SIG_DFL};
+	struct sigaction ignore = {.sa_handler = SIG_IGN};
+	struct sigaction old;
+
 	handler_channel = -1;
 	for (size_t i = 0; i < ARRAY_SIZE(forwarded); i++) {
-		struct sigaction now;
-
-		if (sigaction(forwarded[i], NULL, &now) == 0 &&
-		    now.sa_handler == on_signal)
-			signal(forwarded[i], SIG_DFL);
+		if (sigaction(forwarded[i], &none, &old) == 0 &&
+		    old.sa_handler == SIG_IGN)
+			sigaction(forwarded[i], &ignore, NULL);
 	}
 }
 

@@ -153,21 +153,6 @@ static int enter_root(const struct init_config *c, int root_fd,
 	return r;
 }
 
-/* Returns the listener of notified calls. */
-static int confine_all(struct error *err, bool nesting)
-{
-	int r = caps_seal();
-
-	if (r < 0)
-		return error_set(err, r, "cannot seal capabilities: %s",
-				 strerror(-r));
-	r = seccomp_load(nesting ? SECCOMP_INIT_NESTING : SECCOMP_INIT);
-	if (r < 0)
-		return error_set(err, r, "cannot load the system call filter: "
-				 "%s", strerror(-r));
-	return r;
-}
-
 static int enter(struct init *in, int root_fd, int *ret_listener,
 		 struct error *err)
 {
@@ -186,9 +171,10 @@ static int enter(struct init *in, int root_fd, int *ret_listener,
 		if (in->ruleset < 0)
 			return in->ruleset;
 	}
-	r = confine_all(err, c->nesting);
+	r = seccomp_load(c->nesting ? SECCOMP_INIT_NESTING : SECCOMP_INIT);
 	if (r < 0)
-		return r;
+		return error_set(err, r, "cannot load the system call filter: "
+				 "%s", strerror(-r));
 	*ret_listener = r;
 	return 0;
 }
@@ -247,7 +233,7 @@ static void build(struct init *in, struct message *m)
 	message_done(m);
 	if (r < 0)
 		fail(in->channel, &err);
-	proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	proc = openat(AT_FDCWD, "/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	r = channel_send(in->channel, INIT_ENTERED, NULL, 0,
 			 (const int[]){listener, proc}, 2);
 	if (r < 0)
@@ -420,6 +406,9 @@ _Noreturn void init_main(void)
 	fcntl(INIT_FD_CHANNEL, F_SETFD, FD_CLOEXEC);
 	fcntl(INIT_FD_KEEPER, F_SETFD, FD_CLOEXEC);
 	reset_signals();
+	/* What follows us in this process tree never gains a capability. */
+	if (caps_seal() < 0)
+		_exit(125);
 	build(&in, &m);
 	/* Only now: the keeper writes our id maps through /proc. */
 	if (prctl(PR_SET_DUMPABLE, 0) < 0)

@@ -210,7 +210,7 @@ static int make_pipes(const struct init *in, uint32_t flags, int inner[3],
 	setfsgid(in->config.gid);
 	setfsuid(in->config.uid);
 	if (flags & EXEC_NO_STDIN) {
-		inner[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+		inner[0] = openat(AT_FDCWD, "/dev/null", O_RDONLY | O_CLOEXEC);
 		r = inner[0] < 0 ? -errno : 0;
 	} else if (pipe2(p, O_CLOEXEC) == 0) {
 		inner[0] = p[0];
@@ -243,7 +243,7 @@ static int make_pty(const struct init *in, const struct exec_head *head,
 
 	setfsgid(in->config.gid);
 	setfsuid(in->config.uid);
-	master = open("/dev/pts/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
+	master = openat(AT_FDCWD, "/dev/pts/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
 	setfsuid(geteuid());
 	setfsgid(getegid());
 	if (master < 0)

@@ -473,7 +473,7 @@ int keeper_main(void)
 	umask(022);
 	r = make_signals(&k, &err);
 	if (r == 0) {
-		k.null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+		k.null_fd = openat(AT_FDCWD, "/dev/null", O_WRONLY | O_CLOEXEC);
 		if (k.null_fd < 0)
 			r = error_errno(&err, "cannot open /dev/null");
 	}

@@ -17,6 +17,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -114,12 +115,23 @@ static int enter_own_namespaces(struct keeper *k, struct error *err)
 	if (r < 0)
 		return blocked(r, err);
 	close_fd(k->task_fd);
-	k->task_fd = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	k->task_fd = openat(AT_FDCWD, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (k->task_fd < 0)
 		return error_errno(err, "cannot open the task's directory");
 	k->box.task_fd = k->task_fd;
 	return 0;
 }
+
+/* Over the sandbox's own namespaces alone. */
+static const int init_caps[] = {
+	CAP_SYS_ADMIN,	  /* mounts, host name */
+	CAP_NET_ADMIN,	  /* the loopback interface */
+	CAP_SYS_RESOURCE, /* the limit of user namespaces */
+	CAP_SETPCAP,	  /* emptying the bounding set */
+	CAP_SETUID,	  /* ids of commands and of their pipes */
+	CAP_SETGID,
+	CAP_KILL, /* commands of other ids */
+};
 
 struct init_start {
 	const struct cgroup *cgroup;
@@ -141,7 +153,7 @@ static int init_child(void *arg)
 	if (r == 0 && unshare(INIT_OWN_NAMESPACES) < 0)
 		r = -errno;
 	if (r == 0)
-		r = caps_keep_over_exec();
+		r = caps_keep_over_exec(init_caps, ARRAY_SIZE(init_caps));
 	if (r < 0) {
 		s->error = -r;
 		_exit(125);
@@ -165,7 +177,7 @@ static int open_program(const struct keeper *k, const char *name,
 			struct error *err)
 {
 	AUTO_FREE char *path = str_format("%s/%s", k->plan.programs, name);
-	int fd = path ? open(path, O_PATH | O_CLOEXEC) : -1;
+	int fd = path ? openat(AT_FDCWD, path, O_PATH | O_CLOEXEC) : -1;
 
 	if (fd < 0)
 		return error_errno(err, "cannot open %s/%s",

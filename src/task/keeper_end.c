@@ -189,7 +189,7 @@ static void tell_ended(struct keeper *k, bool lost_record, bool left_over)
 {
 	const struct record *r = &k->record;
 	struct task_ended ended = {
-		.reason = r->reason,
+		.reason = (int32_t)r->reason,
 		.changes_known = r->changes.known,
 		.refusals = r->n_refusals + r->refusals_dropped,
 		.memory_peak = r->usage.memory_peak,

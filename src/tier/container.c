@@ -148,7 +148,7 @@ static int place(struct builder *b, int mount, const char *path, bool directory)
 
 static int open_path(const char *path, struct stat *st, struct error *err)
 {
-	int fd = open(path, O_PATH | O_CLOEXEC | O_NOFOLLOW);
+	int fd = openat(AT_FDCWD, path, O_PATH | O_CLOEXEC | O_NOFOLLOW);
 
 	if (fd < 0 || fstat(fd, st) < 0) {
 		int r = error_errno(err, "cannot open %s", path);
