@@ -325,6 +325,9 @@ void keeper_finish(struct keeper *k)
 	if (err.code && !k->record.error)
 		k->record.error = strdup(err.text);
 	r = record_write(k->task_fd, &k->record, &err);
+	/* A full disk: the place of the record of the start is ours. */
+	if (r == -ENOSPC || r == -EDQUOT)
+		r = record_begin(KEEPER_FD_LOCK, &k->record, &err);
 	clean_layers(k);
 	left_over = cgroup_remove(&k->cgroup) < 0;
 	remove_traces(k, left_over);

@@ -22,6 +22,7 @@
 static char *why; /* shared with the child that tries a fact */
 static char directory[512];
 
+__attribute__((format(printf, 1, 0)))
 static void say(const char *format, va_list ap)
 {
 	vsnprintf(why, 400, format, ap);
