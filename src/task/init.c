@@ -385,11 +385,24 @@ static void loop(struct init *in, struct message *m)
 	}
 }
 
-/* What the caller ignored (nohup) is no business of the commands. */
+/*
+ * What the caller ignored (nohup) is no business of the commands. The kernel
+ * tells at once which signals those are (proc_pid_status(5)).
+ */
 static void reset_signals(void)
 {
-	for (int sig = 1; sig < _NSIG; sig++)
-		signal(sig, SIG_DFL);
+	AUTO_BUF struct buf b = BUF_INIT(8192);
+	unsigned long long ignored = ~0ull;
+	const char *at = NULL;
+
+	if (io_read_file(AT_FDCWD, "/proc/self/status", &b) == 0)
+		at = strstr(buf_str(&b), "\nSigIgn:");
+	if (!at || sscanf(at, " SigIgn: %llx", &ignored) != 1)
+		ignored = ~0ull;
+	for (int sig = 1; sig < _NSIG; sig++) {
+		if (ignored & 1ull << (sig - 1))
+			signal(sig, SIG_DFL);
+	}
 }
 
 _Noreturn void init_main(void)
