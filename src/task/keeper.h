@@ -55,7 +55,7 @@ struct keeper_exec {
 
 struct keeper_limits {
 	uint64_t started_us, last_activity_us; /* monotonic */
-	uint64_t next_tick_us;
+	uint64_t next_tick_us, next_sample_us;
 	uint64_t output_bytes;
 	uint64_t cpu_us; /* last sample of the whole sandbox */
 	uint64_t memory_peak, processes_peak;

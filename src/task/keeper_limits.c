@@ -28,6 +28,7 @@
 
 #define TICK_US 50000u
 #define FAST_TICK_US 10000u
+#define SAMPLE_MAX_US 200000u
 /* A walk or a scan of /proc takes at most a tenth of the time. */
 #define REST_FACTOR 10u
 /* Others on the same file system may free what the task takes. */
@@ -266,6 +267,7 @@ static int sample_all(const struct keeper *k, struct sample *s)
 {
 	AUTO_DIR DIR *dir = NULL;
 	struct dirent *entry;
+	uint64_t until = time_mono_us() + SAMPLE_MAX_US;
 	uint64_t inodes;
 	uint64_t scratch;
 	int fd = openat(k->proc_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -275,7 +277,9 @@ static int sample_all(const struct keeper *k, struct sample *s)
 		close_fd(fd);
 		return -errno;
 	}
-	while ((entry = readdir(dir))) {
+	/* Under a bomb a look may take seconds: what was seen up to then is
+	 * less than there is, and the count of processes comes first again. */
+	while (time_mono_us() < until && (entry = readdir(dir))) {
 		uint64_t pid;
 
 		if (num_parse_u64(entry->d_name, &pid) == 0)
@@ -303,25 +307,69 @@ static const char *sample_over(const struct keeper *k, const struct sample *s)
 	return NULL;
 }
 
+/* Names alone, for they cost little: how many processes there are. */
+static uint64_t count_processes(const struct keeper *k)
+{
+	AUTO_DIR DIR *dir = NULL;
+	struct dirent *entry;
+	uint64_t n = 0, pid;
+	int fd = openat(k->proc_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	dir = fd >= 0 ? fdopendir(fd) : NULL;
+	if (!dir)
+		close_fd(fd);
+	while (dir && (entry = readdir(dir)))
+		n += num_parse_u64(entry->d_name, &pid) == 0;
+	return n;
+}
+
+/*
+ * Where RLIMIT_NPROC holds, a bomb may come and go between two samples, or
+ * leave us no time for one: it is counted, and often once there are many.
+ */
+static const char *processes_hit(struct keeper *k, uint64_t now_us)
+{
+	uint64_t most = k->plan.spec.limits.processes, busy = busy_us();
+	struct keeper_limits *l = &k->limits;
+	uint64_t n;
+
+	if (k->proc_fd < 0 || most == LIMIT_NONE ||
+	    cgroup_mechanism(&k->cgroup, CGROUP_PIDS))
+		return NULL;
+	n = count_processes(k);
+	if (n > l->processes_peak)
+		l->processes_peak = n;
+	if (n + PROCESSES_SLACK >= most)
+		return "processes";
+	if (n > most / 8)
+		l->next_tick_us = now_us + FAST_TICK_US +
+				  (busy_us() - busy) * REST_FACTOR;
+	return NULL;
+}
+
 static const char *sample_hit(struct keeper *k)
 {
 	const struct policy_limits *want = &k->plan.spec.limits;
 	struct keeper_limits *l = &k->limits;
-	uint64_t start = time_mono_us(), busy = busy_us();
+	uint64_t start = time_mono_us(), busy = busy_us(), cpu_us;
 	struct sample s = {0};
 
 	if (k->proc_fd < 0 || sample_all(k, &s) < 0)
 		return NULL;
-	l->next_tick_us =
+	l->next_sample_us =
 		start + TICK_US + (busy_us() - busy) * REST_FACTOR;
-	l->cpu_us = s.cpu_ticks * (1000000u / (uint64_t)sysconf(_SC_CLK_TCK));
+	cpu_us = s.cpu_ticks * (1000000u / (uint64_t)sysconf(_SC_CLK_TCK));
+	if (cpu_us > l->cpu_us)
+		l->cpu_us = cpu_us;
 	if (s.memory > l->memory_peak)
 		l->memory_peak = s.memory;
 	if (s.processes > l->processes_peak)
 		l->processes_peak = s.processes;
 	/* Memory that grows fast is looked at more often. */
 	if (s.memory > want->memory / 2)
-		l->next_tick_us -= TICK_US - FAST_TICK_US;
+		l->next_sample_us -= TICK_US - FAST_TICK_US;
+	if (l->next_sample_us < l->next_tick_us)
+		l->next_tick_us = l->next_sample_us;
 	return sample_over(k, &s);
 }
 
@@ -380,6 +428,8 @@ const char *keeper_limits_tick(struct keeper *k, uint64_t now_us)
 	if (!hit)
 		hit = disk_hit(k, now_us);
 	if (!hit && l->by_walking)
+		hit = processes_hit(k, now_us);
+	if (!hit && l->by_walking && now_us >= l->next_sample_us)
 		hit = sample_hit(k);
 	return hit;
 }

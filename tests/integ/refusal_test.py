@@ -193,7 +193,7 @@ def full_disk(box, size, *words):
 
 @case
 def a_full_state_disk_is_refused(box):
-    r = full_disk(box, '8k', 'run', '--', 'true')
+    r = full_disk(box, '4k', 'run', '--', 'true')
     check(r.status == 125, str(r))
     check(re.search('space|full|No space', r.text()), str(r))
     left = [p for p in processes_with(box.top) if p != os.getpid()]
@@ -249,7 +249,8 @@ def in_a_full_pids_group_the_run_is_refused(box):
                 with open(f'{group}/cgroup.procs', 'w', encoding='ascii') as f:
                     f.write('0')
             r = box.run('--', 'true', preexec_fn=enter, timeout=30)
-            check(r.status in (0, 125), f'{n}: {r}')
+            # With room for init alone the task is stopped by its limit.
+            check(r.status in (0, 125, 137), f'{n}: {r}')
             if n <= 2:
                 refused(r)
     finally:
