@@ -40,7 +40,9 @@ static const void *take(struct codec_reader *r, size_t n)
 {
 	const char *p = r->data + r->at;
 
-	if (r->failed || n > r->len - r->at) {
+	if (r->failed)
+		return NULL;
+	if (n > r->len - r->at) {
 		r->failed = -EPROTO;
 		return NULL;
 	}
