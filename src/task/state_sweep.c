@@ -63,6 +63,8 @@ static int bury(const struct state *s, const char *id, int task_fd,
 	/* A keeper that failed early had no rights to remove its groups. */
 	if (fn)
 		fn(arg, id, task_fd);
+	/* Of who died while it replaced the record. */
+	unlinkat(task_fd, ".task.json.new", 0);
 	if (rec.state == RECORD_RUNNING) {
 		remove_left(id, task_fd);
 		r = write_lost(s, id, task_fd, &rec, err);
