@@ -235,11 +235,12 @@ int verb_run(const struct options *o)
 	} else {
 		/* Nothing of the task is left when we speak of its end. */
 		front_done(&l.front);
+		status = report(&l, o, &outcome);
+		/* Last: a sweep finds who dies before this. */
 		if (outcome.ended.left_over)
 			launch_abandon(&l);
 		else
 			state_task_end(&l.state, l.id);
-		status = report(&l, o, &outcome);
 	}
 	launch_done(&l);
 	return status;

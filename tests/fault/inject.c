@@ -359,9 +359,9 @@ static int trace(char **argv)
 	return follow(first);
 }
 
-int main(int argc, char **argv)
+static void read_options(int argc, char **argv)
 {
-	int c, status;
+	int c;
 
 	while ((c = getopt(argc, argv, "+le:k:o:")) >= 0) {
 		if (c == 'l')
@@ -375,6 +375,13 @@ int main(int argc, char **argv)
 	}
 	if (!report || optind >= argc || (!listing && want_call < 0))
 		die("usage");
+}
+
+int main(int argc, char **argv)
+{
+	int status;
+
+	read_options(argc, argv);
 	status = trace(argv + optind);
 	if (was_hit)
 		fprintf(report, "hit\n");
