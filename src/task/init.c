@@ -303,6 +303,9 @@ static void handle_message(struct init *in, struct message *m)
 	case INIT_SIGNAL:
 		handle_signal(in, m);
 		break;
+	case INIT_COUNT_OPEN:
+		init_open_count(in);
+		break;
 	case INIT_END_EXEC:
 		memcpy(&head, m->data, sizeof(head));
 		e = find_exec(in, head.id);

@@ -67,6 +67,8 @@ void init_exec_event(struct init *in, struct init_exec *e);
 /* Tells the keeper that e ended, and frees the slot. */
 void init_exec_ended(struct init *in, struct init_exec *e,
 		     const struct exec_done *done);
+/* Answers INIT_COUNT_OPEN. */
+void init_open_count(const struct init *in);
 /* Kills every process of e's session. */
 void init_exec_kill(struct init *in, struct init_exec *e);
 

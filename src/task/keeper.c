@@ -274,6 +274,9 @@ static void handle_init(struct keeper *k)
 		if (!k->plan.stay)
 			keeper_stop(k, REASON_EXIT, NULL, false);
 		break;
+	case INIT_OPEN_FILES:
+		keeper_open_answer(k, m);
+		break;
 	case INIT_FAILED:
 		keeper_lose(k, "pinfold-init failed");
 		break;

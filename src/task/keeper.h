@@ -65,12 +65,22 @@ struct keeper_limits {
 	bool by_walking; /* processes and memory are summed from /proc */
 };
 
+/* Files without a name, as init counted them last. */
+struct keeper_open {
+	struct open_files sum;
+	uint64_t shared_at_start; /* shared memory of the machine */
+	uint64_t next_us;
+	bool asked;	  /* no answer yet */
+	bool disk_is_odd; /* space went that no walk finds */
+};
+
 struct keeper {
 	struct task_plan plan;
 	struct container box;
 	struct cgroup cgroup;
 	struct record record;
 	struct keeper_limits limits;
+	struct keeper_open open;
 	enum keeper_state state;
 	int task_fd, lock_fd, policy_fd;
 	int front; /* channel to the front end that started us, or -1 */
@@ -133,6 +143,12 @@ const char *keeper_limits_tick(struct keeper *k, uint64_t now_us);
 const char *keeper_limits_final(struct keeper *k, const struct rusage *ru);
 /* The next time anything is due, monotonic. */
 uint64_t keeper_limits_next(const struct keeper *k);
+
+/* keeper_open.c */
+void keeper_open_init(struct keeper *k);
+/* Asks init for open files without a name when there is a reason to. */
+void keeper_open_tick(struct keeper *k, uint64_t now_us);
+void keeper_open_answer(struct keeper *k, const struct message *m);
 
 /* keeper_end.c */
 /* Ends the task at once because something of ours failed, for the record. */

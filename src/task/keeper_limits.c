@@ -33,8 +33,14 @@
 #define REST_FACTOR 10u
 /* Others on the same file system may free what the task takes. */
 #define WALK_EVERY_US 250000u
-/* Counted processes may be this few below the limit when a fork fails. */
-#define PROCESSES_SLACK 2u
+/*
+ * Processes come and go between a failed fork and the next look: so near to the
+ * limit counts as having hit it. Two, or one in fifty.
+ */
+static uint64_t processes_slack(uint64_t limit)
+{
+	return limit / 50 > 2 ? limit / 50 : 2;
+}
 
 static void enforced(struct keeper *k, const char *what, const char *mechanism,
 		     bool hard)
@@ -113,6 +119,8 @@ void keeper_limits_init(struct keeper *k)
 	uint64_t now = time_mono_us();
 
 	scratch_usage(k, &k->own_bytes, &k->own_inodes);
+	if (l->by_walking)
+		keeper_open_init(k);
 	l->started_us = l->last_activity_us = now;
 	l->next_tick_us = now + TICK_US;
 	l->next_walk_us = now;
@@ -180,6 +188,10 @@ static void walk(struct keeper *k, uint64_t bytes_left, uint64_t inodes_left,
 			all_inodes += inodes;
 		}
 	}
+	/* Half of what went is not here: some file may have no name. */
+	if (used(l->free_blocks, fs->f_bfree * fs->f_frsize) / 2 >
+	    used(all_bytes, l->disk_bytes))
+		k->open.disk_is_odd = true;
 	l->disk_bytes = all_bytes;
 	l->disk_inodes = all_inodes;
 	l->free_blocks = fs->f_bfree * fs->f_frsize;
@@ -200,6 +212,8 @@ static const char *disk_hit(struct keeper *k, uint64_t now_us)
 	if (want->disk == LIMIT_NONE && want->inodes == LIMIT_NONE)
 		return NULL;
 	scratch_usage(k, &bytes, &inodes);
+	bytes += k->open.sum.disk_bytes;
+	inodes += k->open.sum.disk_inodes;
 	if (fstatvfs(k->task_fd, &fs) < 0)
 		return NULL;
 	more_bytes = used(l->free_blocks, fs.f_bfree * fs.f_frsize);
@@ -288,6 +302,7 @@ static int sample_all(const struct keeper *k, struct sample *s)
 	scratch_usage(k, &scratch, &inodes);
 	/* Maps of files in our tmpfs are in both sums. */
 	s->memory += s->shared > scratch ? s->shared : scratch;
+	s->memory += k->open.sum.memory_bytes;
 	return 0;
 }
 
@@ -302,7 +317,8 @@ static const char *sample_over(const struct keeper *k, const struct sample *s)
 	    s->memory >= want->memory)
 		return "memory";
 	if (!cgroup_mechanism(&k->cgroup, CGROUP_PIDS) &&
-	    s->processes + PROCESSES_SLACK >= want->processes)
+	    s->processes + processes_slack(want->processes) >=
+		    want->processes)
 		return "processes";
 	return NULL;
 }
@@ -339,7 +355,7 @@ static const char *processes_hit(struct keeper *k, uint64_t now_us)
 	n = count_processes(k);
 	if (n > l->processes_peak)
 		l->processes_peak = n;
-	if (n + PROCESSES_SLACK >= most)
+	if (n + processes_slack(most) >= most)
 		return "processes";
 	if (n > most / 8)
 		l->next_tick_us = now_us + FAST_TICK_US +
@@ -424,6 +440,7 @@ const char *keeper_limits_tick(struct keeper *k, uint64_t now_us)
 	processes = cgroup_processes_peak(&k->cgroup);
 	if (processes > l->processes_peak)
 		l->processes_peak = processes;
+	keeper_open_tick(k, now_us);
 	hit = cgroup_limit_hit(&k->cgroup);
 	if (!hit)
 		hit = disk_hit(k, now_us);

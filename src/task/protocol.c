@@ -25,6 +25,7 @@ const struct message_rule keeper_from_init[] = {
 	EXACT(INIT_STARTED, KEEPER_RUNNING, exec_head, 0, 0),
 	EXACT(INIT_STOPPED, KEEPER_RUNNING, exec_signal, 0, 0),
 	EXACT(INIT_EXITED, KEEPER_RUNNING, exec_done, 0, 0),
+	EXACT(INIT_OPEN_FILES, KEEPER_RUNNING, open_files, 0, 0),
 	EXACT(INIT_FAILED, KEEPER_BUILDING | KEEPER_RUNNING, failure, 0, 0),
 };
 const size_t n_keeper_from_init = ARRAY_SIZE(keeper_from_init);
@@ -52,5 +53,6 @@ const struct message_rule init_from_keeper[] = {
 	EXACT(INIT_EXEC, INIT_RUNNING, exec_head, 1, 1),
 	EXACT(INIT_SIGNAL, INIT_RUNNING, exec_signal, 0, 0),
 	EXACT(INIT_END_EXEC, INIT_RUNNING, exec_head, 0, 0),
+	{INIT_COUNT_OPEN, INIT_RUNNING, 0, 0, 0, 0},
 };
 const size_t n_init_from_keeper = ARRAY_SIZE(init_from_keeper);

@@ -53,12 +53,14 @@ enum init_message {
 	INIT_EXEC,       /* struct exec_head; fd: packed arguments */
 	INIT_SIGNAL,     /* struct exec_signal */
 	INIT_END_EXEC,   /* struct exec_head: kill its session */
+	INIT_COUNT_OPEN, /* what open files without a name hold? */
 	/* Init to keeper. */
 	INIT_ENTERED = 96, /* fds: seccomp listener, the sandbox's /proc */
 	INIT_STREAMS,      /* struct exec_streams; fds */
 	INIT_STARTED,      /* struct exec_head */
 	INIT_STOPPED,      /* struct exec_signal */
 	INIT_EXITED,       /* struct exec_done */
+	INIT_OPEN_FILES,   /* struct open_files */
 	INIT_FAILED,       /* struct failure */
 	/* Watch to keeper. */
 	WATCH_RECORD = 128, /* struct watch_record */
@@ -109,6 +111,12 @@ enum exec_stage {
 	/* It did start, but its end is not known, or its output is not whole. */
 	STAGE_LOST,
 	STAGE_OUTPUT,
+};
+
+/* Held by files without a name that processes have open. */
+struct open_files {
+	uint64_t disk_bytes, disk_inodes;
+	uint64_t memory_bytes;
 };
 
 enum stop_kind { STOP_GRACEFUL = 1, STOP_KILL };

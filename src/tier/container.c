@@ -213,11 +213,14 @@ static int want_etc(struct builder *b)
 	return mount < 0 ? mount : place(b, mount, "/etc", true);
 }
 
+/*
+ * No more than what is permitted of memory and of disk; so who fills it hits
+ * one of these limits and is stopped with its name.
+ */
 static uint64_t scratch_size(const struct sandbox_spec *s)
 {
-	uint64_t half = s->limits.memory == LIMIT_NONE ? LIMIT_NONE
-						       : s->limits.memory / 2;
-	uint64_t size = half < s->limits.disk ? half : s->limits.disk;
+	uint64_t size = s->limits.memory < s->limits.disk ? s->limits.memory
+							  : s->limits.disk;
 
 	/* Room for our own part: the limit itself must be reached. */
 	return size == LIMIT_NONE ? 0 : size + OWN_BYTES;

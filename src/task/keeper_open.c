@@ -1,0 +1,69 @@
+/*
+ * When space goes and no walk says where, init is asked for files without a
+ * name: deleted ones that are open (disk), memory files (memory, where no
+ * control group counts them). Asked at most every ASK_EVERY_US, and only with a
+ * reason, for a look at every descriptor is dear.
+ */
+#include "task/keeper.h"
+
+#include "base/io.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#define ASK_EVERY_US 250000u
+
+/* Bytes of shared memory of the whole machine; 0 when not known. */
+static uint64_t shared_memory(void)
+{
+	AUTO_BUF struct buf b = BUF_INIT(16384);
+	uintmax_t kib = 0;
+	const char *at;
+
+	if (io_read_file(AT_FDCWD, "/proc/meminfo", &b) < 0)
+		return 0;
+	at = strstr(buf_str(&b), "\nShmem:");
+	if (!at || sscanf(at, " Shmem: %ju", &kib) != 1)
+		return 0;
+	return kib * 1024u;
+}
+
+void keeper_open_init(struct keeper *k)
+{
+	k->open.shared_at_start = shared_memory();
+}
+
+/* Did the machine's shared memory grow by what would matter to the limit? */
+static bool memory_is_odd(const struct keeper *k)
+{
+	uint64_t limit = k->plan.spec.limits.memory;
+	uint64_t now;
+
+	if (limit == LIMIT_NONE || cgroup_mechanism(&k->cgroup, CGROUP_MEMORY))
+		return false;
+	now = shared_memory();
+	return now > k->open.shared_at_start &&
+	       now - k->open.shared_at_start >= limit / 2;
+}
+
+void keeper_open_tick(struct keeper *k, uint64_t now_us)
+{
+	struct keeper_open *o = &k->open;
+
+	if (o->asked || now_us < o->next_us)
+		return;
+	o->next_us = now_us + ASK_EVERY_US;
+	if (!o->disk_is_odd && o->sum.disk_bytes == 0 &&
+	    o->sum.memory_bytes == 0 && !memory_is_odd(k))
+		return;
+	o->disk_is_odd = false;
+	o->asked = channel_send(k->init_channel, INIT_COUNT_OPEN, NULL, 0, NULL,
+				0) == 0;
+}
+
+void keeper_open_answer(struct keeper *k, const struct message *m)
+{
+	memcpy(&k->open.sum, m->data, sizeof(k->open.sum));
+	k->open.asked = false;
+}
