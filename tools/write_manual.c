@@ -131,8 +131,11 @@ static void write_verb_page(struct buf *out, const struct verb_row *verb)
 	if (verb->command_from != SIZE_MAX)
 		add_exit_status(out);
 	else
-		buf_add_str(out, ".SH EXIT STATUS\n0, or 125 when pinfold "
-				 "refused or failed.\n");
+		buf_addf(out, ".SH EXIT STATUS\n0%s, or 125 when pinfold "
+			      "refused or failed.\n",
+			 str_eq(verb->name, "policy")
+				 ? ", 1 when check found faults"
+				 : "");
 	buf_add_str(out, ".SH SEE ALSO\n.BR pinfold (1),\n"
 			 ".BR pinfold\\-policy (5)\n");
 }

@@ -22,6 +22,7 @@
 struct discard {
 	struct state state;
 	bool yes;
+	bool nothing;	     /* no task had changes */
 	struct strlist done; /* ids */
 };
 
@@ -75,6 +76,7 @@ static int discard_one(struct discard *d, const struct pick *p,
 				 strerror(-lock));
 	if (!state_task_has_changes(p->fd))
 		return 0;
+	d->nothing = false;
 	if (!d->yes) {
 		r = ask(p, err);
 		if (r <= 0)
@@ -147,7 +149,7 @@ static void show(struct report *report, const struct discard *d)
 
 int verb_discard(const struct options *o)
 {
-	AUTO_DISCARD struct discard d = {.state = STATE_INIT};
+	AUTO_DISCARD struct discard d = {.state = STATE_INIT, .nothing = true};
 	AUTO_REPORT struct report report = {0};
 	struct error err = {0};
 	int r;
@@ -164,6 +166,8 @@ int verb_discard(const struct options *o)
 				    : discard_named(&d, o, &err);
 	/* What was discarded before an error is said too. */
 	show(&report, &d);
+	if (r == 0 && d.done.n == 0 && d.nothing)
+		fprintf(stderr, "pinfold: there is nothing to discard\n");
 	if (r < 0) {
 		report_end(&report);
 		return report_refuse(err.text);

@@ -49,8 +49,8 @@ int task_connect(const char *want, struct front *f, char id[STATE_ID_SIZE],
 	if (r < 0)
 		return r;
 	if (!state_task_alive(task_fd))
-		return error_set(err, -ESRCH, "task %s is not running; start "
-				 "one with `pinfold start`", id);
+		return error_set(err, -ESRCH, "%s is not running; pinfold ps "
+				 "%s tells how it ended", id, id);
 	runtime = state_runtime_dir(&dir, err);
 	if (runtime < 0)
 		return runtime;
@@ -87,16 +87,29 @@ static int apply_options(struct front *f, const struct options *o,
 	return 0;
 }
 
+/* A relative one begins where the sandbox was started. */
+static char *workdir_of(const struct options *o, const struct record *r)
+{
+	const char *given = options_get(o, OPT_WORKDIR);
+
+	if (!given)
+		return strdup(r->workdir);
+	return given[0] == '/' ? strdup(given)
+			       : str_format("%s/%s", r->workdir, given);
+}
+
 static int attend(struct front *f, const struct options *o, struct policy *p,
 		  const struct record *r, char *id,
 		  struct front_outcome *outcome, struct error *err)
 {
 	AUTO_STRLIST struct strlist env = {0};
-	const char *workdir = options_get(o, OPT_WORKDIR);
+	AUTO_FREE char *workdir = workdir_of(o, r);
 	uint32_t flags = launch_exec_flags(o);
 	struct sandbox_spec s = {.id = id};
 	int bad = apply_options(f, o, p, err);
 
+	if (bad == 0 && !workdir)
+		bad = error_set(err, -ENOMEM, "out of memory");
 	if (bad == 0)
 		bad = identity_names(&s, err);
 	if (bad == 0)
@@ -104,8 +117,7 @@ static int attend(struct front *f, const struct options *o, struct policy *p,
 	s.id = NULL;
 	spec_done(&s);
 	if (bad == 0)
-		bad = front_exec(f, workdir ? workdir : r->workdir,
-				 o->rest + 1, env.items, flags, err);
+		bad = front_exec(f, workdir, o->rest + 1, env.items, flags, err);
 	if (bad == 0)
 		bad = front_attend(f, NULL, flags, false, outcome, err);
 	return bad;

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 /* Where the second column of a list begins. */
-#define VERB_COLUMN 10
+#define VERB_COLUMN 11
 #define OPTION_COLUMN 28
 
 static void heading(struct buf *out, const char *text, bool colour)
@@ -59,8 +59,9 @@ int help_option_name(struct buf *out, const struct option_row *row)
 int help_verb(struct buf *out, const struct verb_row *verb, bool colour)
 {
 	heading(out, "Usage:", colour);
-	buf_addf(out, " pinfold %s [OPTION]... %s\n\npinfold %s: %s.\n\n",
-		 verb->name, verb->synopsis, verb->name, verb->help);
+	buf_addf(out, " pinfold %s [OPTION]...%s%s\n\npinfold %s: %s.\n\n",
+		 verb->name, *verb->synopsis ? " " : "", verb->synopsis,
+		 verb->name, verb->help);
 	heading(out, "Options:", colour);
 	buf_add_char(out, '\n');
 	for (size_t i = 0; i < OPT_COUNT; i++) {

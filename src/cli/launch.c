@@ -7,6 +7,7 @@
 #include "cli/identity.h"
 #include "cli/policy_source.h"
 #include "confine/cgroup.h"
+#include "tier/container.h"
 #include "workspace/layer.h"
 
 #include <errno.h>
@@ -195,6 +196,10 @@ static int make_grant_layers(struct launch *l, struct error *err)
 
 		grant.fd = fd;
 		snprintf(name, sizeof(name), "write.%zu", i);
+		if (fd < 0 && errno == ENOTDIR)
+			return error_set(err, -ENOTDIR,
+					 "--write: %s is no directory; name "
+					 "the one that holds it", grant.path);
 		if (fd < 0)
 			return error_errno(err, "cannot grant %s for writing",
 					   grant.path);
@@ -217,8 +222,10 @@ static int make_layers(struct launch *l, struct error *err)
 	uid_t uid = s->root_caller ? s->outer_uid : (uid_t)-1;
 	gid_t gid = s->root_caller ? s->outer_gid : (gid_t)-1;
 	uint64_t files;
-	int r = choose_workspace(l, err);
+	int r = container_check(s, err);
 
+	if (r == 0)
+		r = choose_workspace(l, err);
 	if (r == 0 && l->source.path)
 		r = layer_make(l->task_fd, &l->source, uid, gid, err);
 	l->source.hide = &s->hide;
@@ -329,6 +336,21 @@ static int describe(struct launch *l, const struct options *o)
 	return r < 0 || p->workdir ? r : -ENOMEM;
 }
 
+static int check_labels(const struct strlist *labels, struct error *err)
+{
+	for (size_t i = 0; i < labels->n; i++) {
+		AUTO_BUF struct buf quoted = BUF_INIT(512);
+
+		if (strcspn(labels->items[i], "=") > 0 &&
+		    strchr(labels->items[i], '='))
+			continue;
+		str_quote(&quoted, labels->items[i], 80);
+		return error_set(err, -EINVAL, "--label: expected KEY=VALUE, "
+				 "not %s", buf_str(&quoted));
+	}
+	return 0;
+}
+
 static int fill_plan(struct launch *l, const struct options *o, bool stay,
 		     struct error *err)
 {
@@ -346,6 +368,9 @@ static int fill_plan(struct launch *l, const struct options *o, bool stay,
 	if (grace && num_parse_duration(grace, &p->grace_ms) < 0)
 		return error_set(err, -EINVAL, "--grace %s is no duration "
 				 "(like 500ms, 10s)", grace);
+	r = check_labels(&o->values[OPT_LABEL], err);
+	if (r < 0)
+		return r;
 	if (describe(l, o) < 0)
 		return error_set(err, -ENOMEM, "out of memory");
 	return 0;
@@ -502,7 +527,7 @@ static int without_status(const struct exec_done *done, const char *command)
 		return error == ENOENT ? 127 : 126;
 	case STAGE_WORKDIR:
 		fprintf(stderr, "pinfold: cannot enter the working directory "
-				"of %s: %s\n",
+				"to run %s: %s\n",
 			buf_str(&b), strerror(error));
 		return EXIT_REFUSED;
 	case STAGE_LOST:

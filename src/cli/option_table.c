@@ -13,7 +13,8 @@ const struct option_row option_rows[OPT_COUNT] = {
 "The directory that the command works on, shown at its own path. Without this "
 "option it is the top of the git work tree around the working directory if "
 "the caller owns it, else the working directory. \"none\" gives an empty "
-"directory. In / and in the home directory the option must be given.",
+"directory, of which nothing is kept. In / and in the home directory the "
+"option must be given.",
 	},
 	[OPT_WORKDIR] = {
 		.name = "workdir", .argument = ARGUMENT_REQUIRED,
@@ -21,7 +22,8 @@ const struct option_row option_rows[OPT_COUNT] = {
 		.help = "start the command in DIR",
 		.manual =
 "Where in the sandbox the command starts. The default is the working "
-"directory when it lies in the source, else the source.",
+"directory when it lies in the source, else the source. For exec it is the "
+"directory that the sandbox was started in, where a relative DIR begins too.",
 	},
 	[OPT_POLICY] = {
 		.name = "policy", .argument = ARGUMENT_REQUIRED,
@@ -62,11 +64,12 @@ const struct option_row option_rows[OPT_COUNT] = {
 	},
 	[OPT_WRITE] = {
 		.name = "write", .argument = ARGUMENT_REQUIRED,
-		.metavar = "PATH", .words = "<file>", .repeats = true,
-		.help = "let the command change a view of PATH too",
+		.metavar = "DIR", .words = "<dir>", .repeats = true,
+		.help = "let the command change a view of DIR too",
 		.manual =
-"Shows a host path inside that can be changed. As with the source, the host's "
-"files stay as they are and the changes are held back. May be given again.",
+"Shows a host directory inside that can be changed. As with the source, the "
+"host's files stay as they are and the changes are held back. May be given "
+"again.",
 	},
 	[OPT_ENV] = {
 		.name = "env", .argument = ARGUMENT_REQUIRED,
@@ -109,12 +112,12 @@ const struct option_row option_rows[OPT_COUNT] = {
 	},
 	[OPT_WORKSPACE] = {
 		.name = "workspace", .argument = ARGUMENT_REQUIRED,
-		.metavar = "MODE", .words = "auto overlay copy direct",
-		.help = "how changes are kept apart from the source",
+		.metavar = "MODE", .words = "auto overlay copy",
+		.help = "keep changes by auto, overlay or copy",
 		.manual =
 "overlay keeps changes in a layer over the source, copy works on a private "
 "copy, auto takes overlay and falls back to copy where an overlay would "
-"break, direct writes to the source itself.",
+"break.",
 	},
 	[OPT_JSON] = {
 		.name = "json", .argument = ARGUMENT_OPTIONAL,
@@ -149,10 +152,10 @@ const struct option_row option_rows[OPT_COUNT] = {
 	},
 	[OPT_ALL] = {
 		.letter = 'a', .name = "all",
-		.help = "all tasks, not only those that run",
+		.help = "all tasks of the caller",
 		.manual =
-"For ps: also tasks that have ended and still hold changes. For stop and "
-"kill: every sandbox of the caller. For discard: every ended task of the "
+"For ps: also tasks that have ended. For stop and kill: every sandbox of the "
+"caller that was started to stay. For discard: every ended task of the "
 "caller.",
 	},
 	[OPT_FOLLOW] = {
@@ -173,12 +176,13 @@ const struct option_row option_rows[OPT_COUNT] = {
 		.help = "time between SIGTERM and SIGKILL",
 		.manual =
 "A command that is to end gets SIGTERM and, if it still runs after DURATION, "
-"SIGKILL, and so does everything it has started.",
+"SIGKILL, and so does everything it has started. Without the option it has 2s.",
 	},
 	[OPT_YES] = {
 		.letter = 'y', .name = "yes",
 		.help = "do not ask",
-		.manual = "Does not ask for confirmation on a terminal.",
+		.manual = "Does not ask for confirmation. Needed where there is "
+			  "no terminal to ask on.",
 	},
 	[OPT_HELP] = {
 		.letter = 'h', .name = "help",
@@ -241,10 +245,12 @@ const struct verb_row verb_rows[] = {
 		.name = "ps", .synopsis = "[TASK]",
 		.command_from = NO_COMMAND, .max_operands = 1,
 		.options = O(ALL) | O(JSON),
-		.help = "list sandboxes, or the processes of one",
+		.help = "list sandboxes, or describe one",
 		.manual =
-"Lists the caller's sandboxes, or the processes of TASK. With -a also the "
-"tasks that have ended, with the age and size of what they hold.",
+"Lists the caller's sandboxes that run: how long ago they started and how much "
+"their changes hold; with -a also the tasks that have ended. With TASK it "
+"prints what the task's record says: its policy, what enforced it, what was "
+"refused, and the processes it has.",
 	},
 	{
 		.name = "logs", .synopsis = "TASK [NUMBER]",
@@ -254,7 +260,7 @@ const struct verb_row verb_rows[] = {
 		.help = "print what a command of a sandbox has written",
 		.manual =
 "Prints the output of the command with this NUMBER in TASK, or of its last "
-"one.",
+"one. The first exec of a sandbox is 1.",
 	},
 	{
 		.name = "stop", .synopsis = "TASK...",
@@ -301,9 +307,9 @@ const struct verb_row verb_rows[] = {
 		.help = "check a policy, or show what one permits",
 		.manual =
 "check reads a policy without using it, names every fault with line and "
-"column, and then ends with status 1. show prints everything that a policy permits, implicit rules "
-"included, and what enforces it on this machine; without FILE it is the "
-"policy in force.",
+"column, and then ends with status 1. show prints everything that a policy "
+"permits, implicit rules included, and what enforces it on this machine; "
+"without FILE it is the policy in force.",
 	},
 	{
 		.name = "doctor", .synopsis = "[VARIABLE...]",

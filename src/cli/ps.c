@@ -149,10 +149,14 @@ static void list_line(struct report *r, const struct pick *p)
 		report_path(&source, p->record.source);
 	else
 		buf_add_str(&source, "-");
-	buf_addf(&r->out, "%-18s  %-12s %4s  %10s  %-24s  ", p->id,
-		 buf_str(&state), buf_str(&age), buf_str(&held),
-		 buf_str(&source));
-	add_command(&r->out, &p->record.argv, COMMAND_MAX);
+	buf_addf(&r->out, "%-18s  %-15s %4s  %10s  ", p->id, buf_str(&state),
+		 buf_str(&age), buf_str(&held));
+	if (p->record.argv.n > 0) {
+		buf_addf(&r->out, "%-24s  ", buf_str(&source));
+		add_command(&r->out, &p->record.argv, COMMAND_MAX);
+	} else {
+		buf_add_str(&r->out, buf_str(&source));
+	}
 	buf_add_char(&r->out, '\n');
 }
 
@@ -265,9 +269,12 @@ static void detail(struct report *report, const struct pick *p,
 
 	buf_addf(out, "%-10s %s\n%-10s ", "task", p->id, "state");
 	add_state(out, p);
-	buf_addf(out, "\n%-10s ", "command");
-	add_command(out, &r->argv, 0);
 	buf_add_char(out, '\n');
+	if (r->argv.n > 0) {
+		buf_addf(out, "%-10s ", "command");
+		add_command(out, &r->argv, 0);
+		buf_add_char(out, '\n');
+	}
 	detail_text(out, "name", r->name);
 	detail_text(out, "source", r->source);
 	for (size_t i = 0; i < p->write.n; i++)
@@ -345,7 +352,7 @@ static int show_list(struct report *r, const struct state *s, bool all,
 		json_key(&w, "tasks");
 		json_array(&w);
 	} else {
-		buf_addf(&r->out, "%s%-18s  %-12s %4s  %10s  %-24s  %s%s\n",
+		buf_addf(&r->out, "%s%-18s  %-15s %4s  %10s  %-24s  %s%s\n",
 			 colour_code(r->colour, COLOUR_BOLD), "TASK", "STATE",
 			 "AGE", "HOLDS", "SOURCE", "COMMAND",
 			 colour_code(r->colour, COLOUR_NONE));

@@ -211,7 +211,9 @@ static int end_tasks(const struct options *o, enum stop_kind kind)
 	}
 	if (all != (o->n_rest == 0)) {
 		error_set(&err, -EINVAL,
-			  "%s needs tasks (pinfold %s ID...) or --all", o->verb,
+			  "%s: %s; usage: pinfold %s TASK... | --all", o->verb,
+			  all ? "--all and a task exclude each other"
+			      : "no task given",
 			  o->verb);
 		return launch_refuse(&err);
 	}

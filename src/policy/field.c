@@ -106,7 +106,8 @@ const struct policy_field policy_fields[] = {
 	 .help = "how changes to the source are held",
 	 .manual = "overlay holds them in a layer over the source; copy works "
 		   "on a copy; auto is overlay, or copy where an overlay would "
-		   "break; direct writes to the source at once. "
+		   "break; direct writes to the source at once, and is "
+		   "refused by this version. "
 		   "\"workspace: copy\" is short for \"workspace: {mode: "
 		   "copy}\"."},
 	{.name = "files.write", .type = FIELD_PATHS, AT(write),

@@ -93,8 +93,8 @@ static void unknown_name(const char *section, const char *word,
 	str_quote(&quoted, word, 80);
 	error_set(err, -EINVAL, "%s %s is not known%s%s%s",
 		  *section ? "limit" : "policy field", buf_str(&quoted),
-		  near ? "; did you mean " : "", near ? near : "",
-		  near ? "?" : "");
+		  near ? "; did you mean " : "; see pinfold-policy(5)",
+		  near ? near : "", near ? "?" : "");
 }
 
 /* A field by what a user may call it; the text suggests a near one. */

@@ -88,15 +88,26 @@ static char *read_comm(int pid)
 	return strdup(buf_str(&b));
 }
 
+/* 127.0.0.0/8, or 0.0.0.0, which is this host too. */
+static bool is_loopback4(const uint8_t address[4])
+{
+	static const uint8_t unspecified[4];
+
+	return address[0] == 127 || !memcmp(address, unspecified, 4);
+}
+
 static bool is_loopback(const struct watch_record *w)
 {
 	static const uint8_t loopback6[16] = {[15] = 1};
+	static const uint8_t unspecified6[16];
 	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
 
 	if (w->family == AF_INET)
-		return w->address[0] == 127;
+		return is_loopback4(w->address);
 	return !memcmp(w->address, loopback6, 16) ||
-	       (!memcmp(w->address, mapped, 12) && w->address[12] == 127);
+	       !memcmp(w->address, unspecified6, 16) ||
+	       (!memcmp(w->address, mapped, 12) &&
+		is_loopback4(w->address + 12));
 }
 
 static char *object_of(const struct watch_record *w)

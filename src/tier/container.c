@@ -445,16 +445,29 @@ static bool is_of_host(enum want_kind kind)
 	return kind == WANT_READ || kind == WANT_WRITE || kind == WANT_SOURCE;
 }
 
+static int refuse_pair(const struct want *a, const struct want *b,
+		       struct error *err)
+{
+	if (is_of_host(a->kind) && is_of_host(b->kind))
+		return error_set(err, -EEXIST, "%s is asked for twice",
+				 a->path);
+	if (a->kind == WANT_SOURCE || b->kind == WANT_SOURCE)
+		return error_set(err, -EEXIST,
+				 "%s cannot be the source: the sandbox has its "
+				 "own; name a directory below, or --source none",
+				 a->path);
+	return error_set(err, -EEXIST,
+			 "%s cannot be granted: the sandbox has its own; name "
+			 "a directory below", a->path);
+}
+
 static int check_wants(struct builder *b)
 {
 	for (size_t i = 0; i < b->n_wants; i++) {
 		const struct want *w = &b->wants[i];
 
 		if (i > 0 && str_eq(w->path, w[-1].path))
-			return error_set(b->err, -EEXIST,
-					 "%s is asked for twice, or is the "
-					 "sandbox's own",
-					 w->path);
+			return refuse_pair(w - 1, w, b->err);
 		/* Shared memory is a place for files like any other. */
 		if (!is_of_host(w->kind) || path_is_below(w->path, "/dev/shm"))
 			continue;
@@ -467,6 +480,17 @@ static int check_wants(struct builder *b)
 		}
 	}
 	return 0;
+}
+
+int container_check(const struct sandbox_spec *s, struct error *err)
+{
+	struct builder b = {.s = s, .err = err};
+	int r = collect_wants(&b);
+
+	if (r == 0)
+		r = check_wants(&b);
+	free(b.wants);
+	return r;
 }
 
 /* A clone of path in which its owner's files belong to the command. */

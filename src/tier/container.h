@@ -33,6 +33,13 @@ struct container {
 };
 
 /*
+ * Fails where two mounts of s would have one path, or where the source or a
+ * grant would lie on what the sandbox has of its own. To be asked before the
+ * source is copied.
+ */
+int container_check(const struct sandbox_spec *s, struct error *err);
+
+/*
  * Step one, before the keeper's user namespace: mounts that only the caller can
  * make. task_fd stays the caller's.
  */

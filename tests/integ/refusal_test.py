@@ -67,6 +67,25 @@ def a_policy_that_cannot_be_read_is_refused_and_named(box):
 
 
 @case
+def what_the_sandbox_has_of_its_own_is_refused_before_it_is_copied(box):
+    for path in '/tmp', '/etc', '/usr':
+        r = box.run('--source', path, '--workspace', 'copy', '--', 'true',
+                    timeout=20)
+        refused(r, f'{path} cannot be the source', '--source none')
+    r = box.run('--read', '/tmp', '--', 'true')
+    refused(r, '/tmp')
+
+
+@case
+def operands_that_do_not_fit_are_named(box):
+    for label in 'x', '=x', '':
+        refused(box.run('--label', label, '--', 'true'), 'KEY=VALUE')
+    path = f'{box.top}/file'
+    open(path, 'w').close()
+    refused(box.run('--write', path, '--', 'true'), path, 'no directory')
+
+
+@case
 def faults_in_a_policy_have_line_column_and_a_suggestion(box):
     rows = [
         ('version: 1\nlimits:\n  memroy: 1GiB\n', ':3:3', 'memory'),

@@ -403,7 +403,9 @@ def idle_ends_a_sandbox_that_nobody_uses(box):
 @case
 def a_bomb_in_one_exec_ends_the_sandbox_and_names_the_limit(box):
     task = box.start('--limit', 'processes=100')
-    r = box.exec(task, '--', 'sh', '-c', 'b() { b | b & b; }; b; sleep 100')
+    r = box.exec(task, '--', 'python3', '-c',
+                 'import os,time\nfor i in range(200):\n'
+                 ' if os.fork()==0: time.sleep(1000)\ntime.sleep(1000)')
     r.expect(137, text='limit: processes')
     record = ended(box, task)
     equal(record['limit'], 'processes')
@@ -469,6 +471,20 @@ def another_user_cannot_reach_a_sandbox(box):
     r = box.finish(process)
     check(r.status in (125, 126, 127), str(r))
     box.kill(task).expect(0)
+
+
+@case
+def connecting_to_the_unspecified_address_is_no_refusal(box):
+    script = '''
+import socket
+for family, host in (socket.AF_INET, "0.0.0.0"), (socket.AF_INET6, "::"):
+    server = socket.create_server((host, 0), family=family)
+    socket.create_connection(server.getsockname()[:2])
+    print("reached", host)
+'''
+    r = box.run('--json', '--', 'python3', '-c', script).expect(0)
+    equal(r.out.split(b'\n')[:2], [b'reached 0.0.0.0', b'reached ::'])
+    equal(r.json()['refusals'], [])
 
 
 if __name__ == '__main__':

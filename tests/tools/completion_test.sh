@@ -28,7 +28,7 @@ offers 'a command is completed' 'start stop' st
 offers 'an option is completed' '--timeout' run --time
 offers 'another command has other options' '--stat' diff --s
 offers 'no option of another command is offered' '' ps --tty
-offers 'the values of an option are offered' 'auto overlay copy direct' \
+offers 'the values of an option are offered' 'auto overlay copy' \
 	run --workspace ''
 offers 'a value behind an equals sign is completed' 'container' \
 	run --tier = c

@@ -52,6 +52,9 @@ check 'the policy has a manual page' has /usr/share/man/man5/pinfold-policy.5.gz
 check 'the schema of policies is installed' \
 	has /usr/share/pinfold/schema/policy.json 644
 check 'the licence is installed' has /usr/share/doc/pinfold/copyright 644
-check 'uninstall removes every file' install --remove
+# As after make clean.
+check 'uninstall needs nothing that is built' \
+	env DESTDIR="$root" PREFIX=/usr BUILD="$TMPDIR/none" \
+	"$PINFOLD_TOP/tools/install" --remove
 check 'uninstall leaves nothing of its own' nothing_is_left
 exit $failed
