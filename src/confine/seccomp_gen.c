@@ -137,11 +137,11 @@ static const char *const keeper[] = {
 	"renameat2", "unlink", "unlinkat", "rmdir", "mkdirat", "getdents64",
 	"statfs", "fstatfs", "fsync", "fdatasync", "getrandom", "uname",
 	"sched_setaffinity", "sched_getaffinity", "set_tid_address",
-	"set_robust_list", "rseq", "prctl", "clone", "clone3", "vfork",
-	"execve", "execveat", "close_range", "dup2", "arch_prctl",
-	"prlimit64", "access", "faccessat", "readlink", "readlinkat",
-	"landlock_create_ruleset", "landlock_add_rule",
-	"landlock_restrict_self", "seccomp", "process_vm_readv", "flock",
+	"set_robust_list", "rseq", 
+	"close_range", "dup2", "arch_prctl",
+	"access", "faccessat", "readlink", "readlinkat",
+	
+	"flock",
 };
 
 static const char *const watch[] = {

@@ -19,6 +19,9 @@
 #include <sys/un.h>
 #include <sys/utsname.h>
 
+/* How often an exec is looked at that ended and whose client reads slowly. */
+#define OWED_LOOK_US 20000u
+
 enum poll_slot {
 	SLOT_FRONT,
 	SLOT_PARENT,
@@ -47,7 +50,8 @@ static void keeper_init(struct keeper *k)
 		k->execs[i] = (struct keeper_exec){
 			.client = -1,
 			.log = -1,
-			.relay = {{-1, -1, false}, {-1, -1, false}},
+			.relay = {{.from = -1, .to = -1},
+				  {.from = -1, .to = -1}},
 		};
 	record_init(&k->record);
 }
@@ -182,7 +186,9 @@ static void accept_client(struct keeper *k)
 {
 	struct ucred who;
 	socklen_t len = sizeof(who);
-	int fd = accept4(k->listener, NULL, NULL, SOCK_CLOEXEC);
+	/* Who does not read what we tell it must not hold us. */
+	int fd = accept4(k->listener, NULL, NULL,
+			 SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	if (fd < 0)
 		return;
@@ -240,6 +246,17 @@ static bool handle_front(struct keeper *k, int fd)
 	return r >= 0;
 }
 
+static void command_ended(struct keeper *k, const struct exec_done *done)
+{
+	const char *hit = done->status ? keeper_limits_failed(k) : NULL;
+
+	if (hit && !k->ending)
+		keeper_stop(k, REASON_LIMIT, hit, false);
+	else if (!k->plan.stay)
+		/* The command of a run was the task. */
+		keeper_stop(k, REASON_EXIT, NULL, false);
+}
+
 static void handle_init(struct keeper *k)
 {
 	struct message *m = &k->message;
@@ -270,9 +287,7 @@ static void handle_init(struct keeper *k)
 	case INIT_EXITED:
 		memcpy(&done, m->data, sizeof(done));
 		keeper_exec_exited(k, &done);
-		/* The command of a run was the task. */
-		if (!k->plan.stay)
-			keeper_stop(k, REASON_EXIT, NULL, false);
+		command_ended(k, &done);
 		break;
 	case INIT_OPEN_FILES:
 		keeper_open_answer(k, m);
@@ -386,8 +401,11 @@ static int timeout_ms(const struct keeper *k, uint64_t now)
 	for (size_t i = 0; i < KEEPER_EXECS_MAX; i++) {
 		const struct keeper_exec *e = &k->execs[i];
 
-		if (e->id != 0 && e->over && e->drain_until_us < next)
-			next = e->drain_until_us;
+		uint64_t at = e->drain_until_us > now ? e->drain_until_us
+						      : now + OWED_LOOK_US;
+
+		if (e->id != 0 && e->over && at < next)
+			next = at;
 	}
 	if (k->kill_at_us && k->kill_at_us < next)
 		next = k->kill_at_us;
@@ -461,6 +479,9 @@ static int stand_up(struct keeper *k, struct error *err)
 	if (channel_send(k->front, FRONT_READY, &ready, sizeof(ready), NULL,
 			 0) < 0)
 		return error_set(err, -EPIPE, "the front end is gone");
+	if (fcntl(k->front, F_SETFL, O_NONBLOCK) < 0)
+		return error_errno(err, "cannot free ourselves of the front "
+					"end");
 	return 0;
 }
 

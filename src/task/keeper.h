@@ -24,6 +24,9 @@
 /* How long an exec's output is drained after its command ended, when other
  * processes still hold the pipe (stay only). */
 #define DRAIN_MS 100
+/* When a task that stays ends, a client that reads nothing for this long gets
+ * no more. */
+#define CLIENT_STALL_MS 2000
 /* After SIGKILL everything must be gone in this time, or it is an alarm. */
 #define KILL_WAIT_MS 10000
 
@@ -37,6 +40,9 @@ struct relay {
 	int from; /* pipe or pty master of the sandbox; -1: at its end */
 	int to;	  /* pipe to the client; -1: nobody listens */
 	bool full; /* "to" takes nothing more at the moment */
+	/* Of what the command had printed when it ended: at most this is
+	 * still to come. */
+	uint64_t owed;
 };
 
 struct keeper_exec {
@@ -131,6 +137,8 @@ size_t keeper_exec_poll(struct keeper *k, struct pollfd *p);
 void keeper_exec_handle(struct keeper *k, const struct pollfd *p);
 /* Finishes execs that are over and drained; true when none is left open. */
 bool keeper_exec_finish(struct keeper *k, uint64_t now_us);
+/* Gives up on clients that do not read. */
+void keeper_exec_cut(struct keeper *k);
 bool keeper_exec_any(const struct keeper *k);
 
 /* keeper_limits.c */
@@ -139,6 +147,11 @@ void keeper_limits_init(struct keeper *k);
 int keeper_limits_choose(struct keeper *k, struct error *err);
 /* Due checks; names the limit that was hit, or NULL. */
 const char *keeper_limits_tick(struct keeper *k, uint64_t now_us);
+/*
+ * A look at the processes that a command leaves which failed: perhaps a fork
+ * was refused to it, and it ended before we saw why.
+ */
+const char *keeper_limits_failed(struct keeper *k);
 /* The last look, when all is dead; ru is what it used. */
 const char *keeper_limits_final(struct keeper *k, const struct rusage *ru);
 /* The next time anything is due, monotonic. */

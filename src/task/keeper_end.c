@@ -211,18 +211,33 @@ static void tell_ended(struct keeper *k, bool lost_record, bool left_over)
 	}
 }
 
-/* Passes on what is still in the pipes while somebody reads it. */
+/*
+ * Passes on what is still in the pipes while somebody reads it. A run's front
+ * end has all the time it wants; a client of a task that stays has not, for
+ * whoever stops the task waits for us.
+ */
 static void drain(struct keeper *k)
 {
+	uint64_t before = 0, still_us = time_mono_us();
+
 	while (!keeper_exec_finish(k, time_mono_us())) {
 		struct pollfd p[4 * KEEPER_EXECS_MAX + 1];
 		size_t n = keeper_exec_poll(k, p);
 
+		if (k->limits.output_bytes != before)
+			still_us = time_mono_us();
+		before = k->limits.output_bytes;
+		if (k->plan.stay &&
+		    time_mono_us() >= still_us + CLIENT_STALL_MS * 1000u) {
+			keeper_exec_cut(k);
+			continue;
+		}
 		/* Nobody waits for a front end that is gone. */
-		p[n] = (struct pollfd){.fd = k->parent, .events = POLLIN};
-		if (poll(p, (nfds_t)n + 1, 1000) < 0 && errno != EINTR)
+		p[n] = (struct pollfd){.fd = k->front >= 0 ? k->parent : -1,
+				       .events = POLLIN};
+		if (poll(p, (nfds_t)n + 1, 200) < 0 && errno != EINTR)
 			return;
-		if (p[n].revents && k->front >= 0) {
+		if (p[n].revents) {
 			keeper_exec_client_gone(k, k->front);
 			close_fd(k->front);
 			k->front = -1;

@@ -15,15 +15,22 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 /* At most this much of one stream in one turn, so that all get theirs. */
 #define TURN_BYTES 65536
 /* A pipe that poll calls writable takes this much without blocking. */
 #define PIPE_ATOMIC 4096
+/* What a pty may hold of what its command printed: more than the kernel's. */
+#define PTY_HOLDS 131072
+/* A client that left this much unread is told no more that it was stopped. */
+#define UNREAD_MAX 8192
 
 static struct keeper_exec *find(struct keeper *k, uint32_t id)
 {
@@ -52,6 +59,14 @@ static void exec_init(struct keeper_exec *e, uint32_t id, uint32_t flags,
 		e->relay[i] = (struct relay){.from = -1, .to = -1};
 }
 
+/* Who never learns that its exec is done shall at least see us go. */
+static void tell_done(int client, const struct exec_done *done)
+{
+	if (channel_send(client, FRONT_DONE, done, sizeof(*done), NULL, 0) ==
+	    -EAGAIN)
+		shutdown(client, SHUT_RDWR);
+}
+
 /* Tells a client that its exec never started. */
 static void refuse(int client, int error)
 {
@@ -59,7 +74,7 @@ static void refuse(int client, int error)
 				 .exec_errno = error,
 				 .stage = STAGE_STREAMS};
 
-	channel_send(client, FRONT_DONE, &done, sizeof(done), NULL, 0);
+	tell_done(client, &done);
 }
 
 int keeper_exec_request(struct keeper *k, int client, struct message *m)
@@ -181,8 +196,25 @@ void keeper_exec_stopped(struct keeper *k, const struct exec_signal *s)
 {
 	struct keeper_exec *e = find(k, s->id);
 
-	if (e && e->client >= 0)
-		channel_send(e->client, FRONT_STOPPED, s, sizeof(*s), NULL, 0);
+	int unread = 0;
+
+	if (!e || e->client < 0)
+		return;
+	/* A command can stop itself without end while its client is stopped:
+	 * that must leave room for what the client has to know. */
+	if (ioctl(e->client, SIOCOUTQ, &unread) == 0 && unread > UNREAD_MAX)
+		return;
+	channel_send(e->client, FRONT_STOPPED, s, sizeof(*s), NULL, 0);
+}
+
+/* Bytes that wait in the sandbox's end of r. */
+static uint64_t waiting(const struct relay *r)
+{
+	int n = 0;
+
+	return r->from >= 0 && ioctl(r->from, FIONREAD, &n) == 0 && n > 0
+		       ? (uint64_t)n
+		       : 0;
 }
 
 void keeper_exec_exited(struct keeper *k, const struct exec_done *done)
@@ -192,6 +224,9 @@ void keeper_exec_exited(struct keeper *k, const struct exec_done *done)
 	if (!e || e->over)
 		return;
 	e->over = true;
+	for (int i = 0; i < 2; i++)
+		e->relay[i].owed = e->flags & EXEC_TTY ? PTY_HOLDS
+						       : waiting(&e->relay[i]);
 	e->done = *done;
 	e->drain_until_us = time_mono_us() + DRAIN_MS * 1000u;
 	k->limits.last_activity_us = time_mono_us();
@@ -344,6 +379,7 @@ static void relay_turn(struct keeper *k, struct keeper_exec *e, struct relay *r)
 					: relay_pipe(k, e, r);
 
 	if (n > 0) {
+		r->owed -= (uint64_t)n < r->owed ? (uint64_t)n : r->owed;
 		e->output_bytes += (uint64_t)n;
 		k->limits.output_bytes += (uint64_t)n;
 		k->limits.last_activity_us = time_mono_us();
@@ -410,6 +446,15 @@ void keeper_exec_handle(struct keeper *k, const struct pollfd *p)
 	}
 }
 
+/*
+ * Has r what the command printed still to pass on, however slowly its client
+ * reads? What other processes print after the command's end does not count.
+ */
+static bool is_owing(const struct relay *r)
+{
+	return r->owed > 0 && waiting(r) > 0;
+}
+
 /* Is nothing left to pass on, or is waiting for it over? */
 static bool drained(const struct keeper *k, const struct keeper_exec *e,
 		    uint64_t now_us)
@@ -419,7 +464,22 @@ static bool drained(const struct keeper *k, const struct keeper_exec *e,
 	/* While the whole task ends, what was printed still goes out. */
 	if (!k->plan.stay || k->ending)
 		return false;
-	return now_us >= e->drain_until_us;
+	return now_us >= e->drain_until_us && !is_owing(&e->relay[0]) &&
+	       !is_owing(&e->relay[1]);
+}
+
+void keeper_exec_cut(struct keeper *k)
+{
+	for (size_t i = 0; i < KEEPER_EXECS_MAX; i++) {
+		struct keeper_exec *e = &k->execs[i];
+
+		if (e->id == 0)
+			continue;
+		if (e->done.status == 0)
+			fail_exec(k, e, ETIMEDOUT, STAGE_OUTPUT);
+		relay_close(&e->relay[0]);
+		relay_close(&e->relay[1]);
+	}
 }
 
 bool keeper_exec_finish(struct keeper *k, uint64_t now_us)
@@ -441,8 +501,7 @@ bool keeper_exec_finish(struct keeper *k, uint64_t now_us)
 		e->done.output_bytes = e->output_bytes;
 		snprintf(e->done.limit, sizeof(e->done.limit), "%s", k->limit);
 		if (e->client >= 0)
-			channel_send(e->client, FRONT_DONE, &e->done,
-				     sizeof(e->done), NULL, 0);
+			tell_done(e->client, &e->done);
 		exec_init(e, 0, 0, -1);
 	}
 	return all;

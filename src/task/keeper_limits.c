@@ -407,6 +407,11 @@ static const char *timer_hit(const struct keeper *k, uint64_t now_us)
 	return NULL;
 }
 
+const char *keeper_limits_failed(struct keeper *k)
+{
+	return processes_hit(k, time_mono_us());
+}
+
 const char *keeper_limits_final(struct keeper *k, const struct rusage *ru)
 {
 	const struct policy_limits *want = &k->plan.spec.limits;

@@ -354,5 +354,71 @@ def a_closed_terminal_ends_the_task(box):
     return f'{box.gone(task, seen):.2f} s'
 
 
+@case
+def a_client_that_reads_slowly_gets_all_that_its_command_printed(box):
+    """More than the pipes hold is still on its way when the command ends."""
+    task = box.start()
+    process = box.spawn([PINFOLD, 'exec', task, '--', 'seq', '1', '100000'])
+    lines = 0
+    while data := os.read(process.stdout.fileno(), 32768):
+        lines += data.count(b'\n')
+        time.sleep(0.02 if lines < 60000 else 0.2)
+    equal(lines, 100000)
+    equal(process.wait(30), 0)
+    # What others print goes on without end, and delays nobody.
+    r = box.exec(task, 'sh', '-c', 'yes & echo $!').expect(0)
+    check(r.seconds < 10, f'{r.seconds:.1f} s')
+    box.kill(task).expect(0)
+
+
+@case
+def a_client_that_reads_nothing_delays_no_stop(box):
+    task = box.start()
+    process = box.spawn([PINFOLD, 'exec', task, '--', 'yes'])
+    wait_for(lambda: box.exec(task, 'pidof', 'yes').status == 0, what='yes')
+    time.sleep(0.3)
+    os.kill(process.pid, signal.SIGSTOP)
+    r = box.pinfold('stop', task, timeout=30).expect(0)
+    os.kill(process.pid, signal.SIGCONT)
+    box.finish(process)
+    check(process.returncode != 0, 'a cut output counts as whole')
+    return f'{r.seconds:.2f} s'
+
+
+# Stops itself, and has a child that lets it go on, 1,000 times.
+STOPPING = '''
+import os, signal, time
+me = os.getpid()
+if os.fork() == 0:
+    os.setsid()
+    for i in range(1000):
+        os.kill(me, signal.SIGSTOP)
+        time.sleep(0.001)
+        os.kill(me, signal.SIGCONT)
+        time.sleep(0.001)
+    open('/tmp/done', 'w').close()
+    os._exit(0)
+while True:
+    time.sleep(1)
+'''
+
+
+@case
+def a_command_that_stops_again_and_again_does_not_hold_the_keeper(box):
+    """Its client stops with it and reads no more of what it is told."""
+    import pty
+    task = box.start()
+    master, slave = pty.openpty()
+    process = box.spawn([PINFOLD, 'exec', '-t', task, '--', 'python3', '-c',
+                         STOPPING], stdin=slave, stdout=slave, stderr=slave)
+    os.close(slave)
+    wait_for(lambda: box.exec(task, 'test', '-e', '/tmp/done',
+                              timeout=10).status == 0, 30, 'the stops')
+    box.kill(task).expect(0)
+    os.close(master)
+    process.kill()
+    process.wait(30)
+
+
 if __name__ == '__main__':
     sys.exit(main())
