@@ -44,19 +44,37 @@ struct attendance {
 /* For the signal handler. */
 static volatile sig_atomic_t handler_channel = -1;
 static volatile sig_atomic_t handler_whole_task;
+static int wake_pipe[2] = {-1, -1};
 static volatile sig_atomic_t saw_winch, saw_tstp, saw_cont;
+
+/*
+ * A signal may come between the look at the flags and poll, which would then
+ * wait for something else: the pipe makes it return. Full is as good.
+ */
+static void wake(void)
+{
+	if (wake_pipe[1] >= 0 && write(wake_pipe[1], "", 1) < 0)
+		return;
+}
+
+static void wake_drain(void)
+{
+	char some[64];
+
+	while (read(wake_pipe[0], some, sizeof(some)) > 0)
+		;
+}
 
 static void on_signal(int sig)
 {
 	int saved = errno;
 	int channel = handler_channel;
 
-	if (sig == SIGWINCH) {
-		saw_winch = 1;
-	} else if (sig == SIGTSTP) {
-		saw_tstp = 1;
-	} else if (sig == SIGCONT) {
-		saw_cont = 1;
+	if (sig == SIGWINCH || sig == SIGTSTP || sig == SIGCONT) {
+		saw_winch |= sig == SIGWINCH;
+		saw_tstp |= sig == SIGTSTP;
+		saw_cont |= sig == SIGCONT;
+		wake();
 	} else if (channel >= 0 && handler_whole_task &&
 		   (sig == SIGTERM || sig == SIGHUP)) {
 		/* Asks for the end of the task: the command first. */
@@ -86,6 +104,9 @@ static void install_handlers(const struct attendance *a, bool whole_task)
 	struct sigaction ignore = {.sa_handler = SIG_IGN};
 	struct sigaction old;
 
+	/* Without the pipe only that one moment is lost. */
+	if (pipe2(wake_pipe, O_CLOEXEC | O_NONBLOCK) < 0)
+		wake_pipe[0] = wake_pipe[1] = -1;
 	sigemptyset(&action.sa_mask);
 	handler_whole_task = whole_task;
 	handler_channel = a->front->channel;
@@ -106,6 +127,9 @@ static void remove_handlers(void)
 	struct sigaction old;
 
 	handler_channel = -1;
+	close_fd(wake_pipe[0]);
+	close_fd(wake_pipe[1]);
+	wake_pipe[0] = wake_pipe[1] = -1;
 	for (size_t i = 0; i < ARRAY_SIZE(forwarded); i++) {
 		if (sigaction(forwarded[i], &none, &old) == 0 &&
 		    old.sa_handler == SIG_IGN)
@@ -401,7 +425,15 @@ static bool finished(const struct attendance *a, bool whole_task)
 	return o->lost || o->ended_known || (!whole_task && o->done_known);
 }
 
-enum attend_slot { AT_CHANNEL, AT_STDIN, AT_INPUT, AT_OUT, AT_ERR, AT_COUNT };
+enum attend_slot {
+	AT_CHANNEL,
+	AT_STDIN,
+	AT_INPUT,
+	AT_OUT,
+	AT_ERR,
+	AT_WAKE,
+	AT_COUNT
+};
 
 static void attend_slots(const struct attendance *a, struct pollfd *p)
 {
@@ -416,6 +448,7 @@ static void attend_slots(const struct attendance *a, struct pollfd *p)
 				      .events = a->in_ready ? POLLOUT : 0};
 	p[AT_OUT] = (struct pollfd){.fd = a->out[0], .events = POLLIN};
 	p[AT_ERR] = (struct pollfd){.fd = a->out[1], .events = POLLIN};
+	p[AT_WAKE] = (struct pollfd){.fd = wake_pipe[0], .events = POLLIN};
 }
 
 static void attend_streams(struct attendance *a, const struct pollfd *p)
@@ -446,6 +479,8 @@ static int attend_loop(struct attendance *a, const struct task_plan *plan,
 				continue;
 			return error_errno(a->err, "cannot wait");
 		}
+		if (p[AT_WAKE].revents)
+			wake_drain();
 		attend_streams(a, p);
 		r = p[AT_CHANNEL].revents ? handle_message(a, plan) : 0;
 		handle_deadline(a);
