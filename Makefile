@@ -16,6 +16,7 @@ NINJA = flock meson.build ninja --quiet
 
 build:
 	@tools/install-packages build
+	@test -f build/build.ninja || echo "building; the first time takes a minute"
 	@test -f build/build.ninja || meson setup build >/dev/null
 	@test -f build-static/build.ninja || meson setup build-static \
 		--cross-file tools/musl.ini -Dstatic=true >/dev/null

@@ -13,7 +13,11 @@ _pinfold_candidates()
 		'<task>')
 			tasks=${XDG_STATE_HOME:-$HOME/.local/state}/pinfold
 			((EUID == 0)) && tasks=/var/lib/pinfold
-			tasks=("$tasks"/tasks/t-*)
+			# What only a sandbox that runs can be asked.
+			case $verb in
+			exec | stop | kill) tasks=("$tasks"/live/t-*) ;;
+			*) tasks=("$tasks"/tasks/t-*) ;;
+			esac
 			words+=" ${tasks[*]##*/}"
 			;;
 		*) words+=" $word" ;;

@@ -61,6 +61,18 @@ static char *whole_path(const struct diff *d, const struct change *c)
 			  S_ISDIR(c->mode) ? "/" : "");
 }
 
+/* The type is said where it is another one. */
+static void print_modes(struct buf *out, mode_t before, mode_t after)
+{
+	unsigned from = (unsigned)before & 07777u, to = (unsigned)after & 07777u;
+
+	if ((before & S_IFMT) == (after & S_IFMT))
+		buf_addf(out, " (%04o -> %04o)", from, to);
+	else
+		buf_addf(out, " (%c%04o -> %c%04o)", type_letter(before), from,
+			 type_letter(after), to);
+}
+
 static int print_line(struct diff *d, const struct change *c)
 {
 	struct buf *out = &d->report.out;
@@ -80,10 +92,7 @@ static int print_line(struct diff *d, const struct change *c)
 	}
 	report_path(out, path);
 	if (c->kind == CHANGE_MODIFIED && c->mode != c->mode_before)
-		buf_addf(out, " (%c%04o -> %c%04o)",
-			 type_letter(c->mode_before),
-			 (unsigned)c->mode_before & 07777u,
-			 type_letter(c->mode), (unsigned)c->mode & 07777u);
+		print_modes(out, c->mode_before, c->mode);
 	buf_add_str(out, colour_code(d->report.colour, COLOUR_NONE));
 	buf_add_char(out, '\n');
 	return report_flush(&d->report);

@@ -164,6 +164,9 @@ static void check_userns(struct finding *f, const struct trial *t)
 		say(f, HEALTH_FATAL, costs,
 		    "sudo sysctl kernel.unprivileged_userns_clone=1",
 		    "kernel.unprivileged_userns_clone is 0");
+	else if (getenv("PINFOLD_TASK"))
+		say(f, HEALTH_FATAL, costs, "run pinfold outside of it",
+		    "this is a sandbox of pinfold, which makes none in itself");
 	else if (sysctl_is("/proc/sys/user/max_user_namespaces", "0"))
 		say(f, HEALTH_FATAL, costs,
 		    "sudo sysctl user.max_user_namespaces=10000",

@@ -198,8 +198,9 @@ static int make_grant_layers(struct launch *l, struct error *err)
 		snprintf(name, sizeof(name), "write.%zu", i);
 		if (fd < 0 && errno == ENOTDIR)
 			return error_set(err, -ENOTDIR,
-					 "--write: %s is no directory; name "
-					 "the one that holds it", grant.path);
+					 "cannot grant %s for writing: it is "
+					 "no directory; name the one that "
+					 "holds it", grant.path);
 		if (fd < 0)
 			return error_errno(err, "cannot grant %s for writing",
 					   grant.path);

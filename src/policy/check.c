@@ -317,8 +317,8 @@ int policy_warnings(const struct policy *p, struct strlist *ret)
 		     "pivot_root, unshare and setns are permitted", NULL);
 	if (p->workspace == WORKSPACE_DIRECT)
 		warn(ret, &r, "files.workspace", NULL,
-		     "direct writes to the source at once; nothing can be "
-		     "discarded", NULL);
+		     "direct is not supported by this version of pinfold, "
+		     "which refuses to run with it", NULL);
 	if (p->limits.idle_ms != LIMIT_NONE &&
 	    p->limits.idle_ms >= p->limits.wall_ms)
 		warn(ret, &r, "limits.idle", NULL,

@@ -112,8 +112,9 @@ const struct policy_field policy_fields[] = {
 		   "copy}\"."},
 	{.name = "files.write", .type = FIELD_PATHS, AT(write),
 	 .example = "[/srv/data]",
-	 .help = "paths of the host that the task may change",
-	 .manual = "Absolute. Changes are held back as those to the source."},
+	 .help = "directories of the host that the task may change",
+	 .manual = "Directories, absolute. Changes are held back as those to "
+		   "the source."},
 	{.name = "flow", .type = FIELD_REFUSED,
 	 .help = "which labels may reach which destinations"},
 	{.name = "identity", .type = FIELD_ENUM, AT(identity),

@@ -22,7 +22,8 @@ offers() {
 }
 
 cd "$TMPDIR" || exit 1
-mkdir -p adir pinfold/tasks/t-abcdefgh
+mkdir -p adir pinfold/tasks/t-abcdefgh pinfold/tasks/t-ended pinfold/live
+: >pinfold/live/t-abcdefgh
 touch afile
 offers 'a command is completed' 'start stop' st
 offers 'an option is completed' '--timeout' run --time
@@ -41,5 +42,8 @@ offers 'the file names of the command are completed' 'afile' run cat a
 offers 'a command behind a limit is completed' 'printf' \
 	run --limit memory = 1GiB -- print
 offers 'help completes commands' 'doctor' help do
-[ "$(id -u)" -eq 0 ] || offers 'a task is completed' 't-abcdefgh' exec t-
+if [ "$(id -u)" -ne 0 ]; then
+	offers 'a task that runs is completed' 't-abcdefgh' exec t-
+	offers 'any task is completed' 't-abcdefgh t-ended' diff t-
+fi
 exit $failed
