@@ -51,8 +51,8 @@ static int ask(const struct pick *p, struct error *err)
 		buf_add_str(&text, " to ");
 		report_path(&text, p->record.source);
 	}
-	buf_addf(&text, " (%llu%s files, ", (unsigned long long)inodes,
-		 inodes > COUNT_MAX ? " or more" : "");
+	buf_addf(&text, " (%llu%s file%s, ", (unsigned long long)inodes,
+		 inodes > COUNT_MAX ? " or more" : "", inodes == 1 ? "" : "s");
 	num_human_size(&text, bytes);
 	buf_add_str(&text, ")? [y/N] ");
 	io_write_all(STDERR_FILENO, buf_str(&text), text.len);

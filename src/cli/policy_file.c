@@ -89,7 +89,9 @@ static int chain_add(struct chain *c, char *path, struct error *err)
 	c->n++;
 	r = read_text(path, &c->texts[i], &c->stats[i], err);
 	if (r < 0)
-		return r;
+		return i == 0 ? r
+			      : error_prefix(err, "what \"%s\" extends",
+					     c->paths[i - 1]);
 	c->inputs[i] = (struct policy_input){path, buf_str(&c->texts[i]),
 					     c->texts[i].len};
 	for (size_t k = 0; k < i; k++) {

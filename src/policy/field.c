@@ -170,7 +170,9 @@ const struct policy_field policy_fields[] = {
 	{.name = "limits.output", .type = FIELD_SIZE, AT(limits.output),
 	 .min = 1, .max = SIZE_LIMIT, .none = true, .fallback = LIMIT_NONE,
 	 .example = "64MiB",
-	 .help = "bytes on standard output and error; stops the task"},
+	 .help = "bytes on standard output and error; stops the task",
+	 .manual = "What a pipe holds, some 128 KiB, may come through beyond "
+		   "it."},
 	{.name = "limits.processes", .type = FIELD_COUNT,
 	 AT(limits.processes), .min = 1, .max = 4194304, .none = true,
 	 .fallback = 4096, .example = "256",

@@ -7,7 +7,7 @@
 #include <string.h>
 
 static const char head[] =
-".Dd 2026\n"
+".Dd November 29, 2026\n"
 ".Dt PINFOLD-POLICY 5\n"
 ".Os pinfold\n"
 ".Sh NAME\n"

@@ -280,6 +280,7 @@ static void extends_is_found_beside_the_file_that_says_so(void **state)
 	write_file(p, "sub/base.yaml", V "extends: ./base.yaml\n");
 	refused(p, -ELOOP, "in a circle");
 	write_file(p, "sub/base.yaml", V "extends: ./nothing.yaml\n");
+	refused(p, -ENOENT, "sub/base.yaml\" extends: policy");
 	refused(p, -ENOENT, "sub/./nothing.yaml");
 }
 
