@@ -232,6 +232,9 @@ def control_z_stops_the_run_and_fg_continues_it(box):
     # A second time, and killed while it is stopped.
     t.type(b'"$PINFOLD" run -- sh -c \'echo in"side"; sleep 3101\'\n')
     t.expect(b'inside\r\n')
+    # A shell that has just forked (vfork) cannot be stopped until its child
+    # runs, in any terminal.
+    wait_for(lambda: find_below(t.process.pid, 'sleep'), what='sleep')
     raw(box, t)
     t.type(b'\x1a')
     t.expect(b'Stopped')
