@@ -68,8 +68,6 @@ static int apply_options(struct front *f, const struct options *o,
 			 struct policy *p, struct error *err)
 {
 	const struct strlist *env = &o->values[OPT_ENV];
-	const char *timeout = options_get(o, OPT_TIMEOUT);
-	const char *grace = options_get(o, OPT_GRACE);
 	int r = 0;
 
 	for (size_t i = 0; i < env->n && r == 0; i++)
@@ -77,14 +75,13 @@ static int apply_options(struct front *f, const struct options *o,
 	if (r < 0)
 		return r;
 	f->grace_ms = GRACE_MS;
-	if (timeout && (num_parse_duration(timeout, &f->timeout_ms) < 0 ||
-			f->timeout_ms == 0))
-		return error_set(err, -EINVAL, "--timeout %s is no duration "
-				 "(like 500ms, 10s)", timeout);
-	if (grace && num_parse_duration(grace, &f->grace_ms) < 0)
-		return error_set(err, -EINVAL, "--grace %s is no duration "
-				 "(like 500ms, 10s)", grace);
-	return 0;
+	r = options_duration(o, OPT_TIMEOUT, "timeout", &f->timeout_ms, err);
+	if (r == 0 && options_has(o, OPT_TIMEOUT) && f->timeout_ms == 0)
+		r = error_set(err, -EINVAL, "--timeout 0 ends a command before "
+			      "it begins");
+	if (r == 0)
+		r = options_duration(o, OPT_GRACE, "grace", &f->grace_ms, err);
+	return r;
 }
 
 /* A relative one begins where the sandbox was started. */

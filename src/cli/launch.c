@@ -251,9 +251,43 @@ static int copy_list(struct strlist *to, const struct strlist *from)
 	return 0;
 }
 
+/*
+ * A grant inside the source lies over the layer that hides; what it would show
+ * of a denied path, or all of it, is refused: forbid beats permit.
+ */
+static int check_hidden(const struct launch *l, const char *relative,
+			struct error *err)
+{
+	const struct strlist *const grants[] = {&l->policy.read,
+						&l->policy.write};
+	const char *source = l->source.path;
+	AUTO_FREE char *path = str_format("%s/%s", source, relative);
+
+	if (!path)
+		return error_set(err, -ENOMEM, "out of memory");
+	for (size_t k = 0; k < ARRAY_SIZE(grants); k++) {
+		for (size_t i = 0; i < grants[k]->n; i++) {
+			const char *grant = grants[k]->items[i];
+
+			if (!path_is_below(grant, source) ||
+			    (!path_is_below(path, grant) &&
+			     !path_is_below(grant, path)))
+				continue;
+			return error_set(err, -EPERM,
+					 "files.deny: %s cannot be hidden, "
+					 "because %s inside the source is "
+					 "granted by itself; drop one of the "
+					 "two", path, grant);
+		}
+	}
+	return 0;
+}
+
 /* Denied paths that lie in the source, relative to it. */
 static int fill_hidden(struct launch *l, struct error *err)
 {
+	int r;
+
 	const struct strlist *deny = &l->policy.deny;
 	const char *source = l->source.path;
 
@@ -271,6 +305,9 @@ static int fill_hidden(struct launch *l, struct error *err)
 				continue;
 			path += strlen(source) + 1;
 		}
+		r = check_hidden(l, path, err);
+		if (r < 0)
+			return r;
 		if (strlist_add(&l->plan.spec.hide, path) < 0)
 			return error_set(err, -ENOMEM, "out of memory");
 	}
@@ -356,7 +393,6 @@ static int fill_plan(struct launch *l, const struct options *o, bool stay,
 		     struct error *err)
 {
 	struct task_plan *p = &l->plan;
-	const char *grace = options_get(o, OPT_GRACE);
 	int r = fill_spec(l, err);
 
 	if (r < 0)
@@ -366,9 +402,9 @@ static int fill_plan(struct launch *l, const struct options *o, bool stay,
 	p->started_us = time_wall_us();
 	p->grace_ms = GRACE_MS;
 	p->log_max = LOG_MAX;
-	if (grace && num_parse_duration(grace, &p->grace_ms) < 0)
-		return error_set(err, -EINVAL, "--grace %s is no duration "
-				 "(like 500ms, 10s)", grace);
+	r = options_duration(o, OPT_GRACE, "grace", &p->grace_ms, err);
+	if (r < 0)
+		return r;
 	r = check_labels(&o->values[OPT_LABEL], err);
 	if (r < 0)
 		return r;

@@ -1,6 +1,9 @@
 #include "cli/option.h"
 
+#include "base/buf.h"
 #include "base/near.h"
+#include "base/num.h"
+#include "base/str.h"
 #include "cli/option_table.h"
 
 #include <assert.h>
@@ -255,6 +258,19 @@ const char *options_get(const struct options *o, enum option_id id)
 	const struct strlist *values = &o->values[id];
 
 	return values->n > 0 ? values->items[values->n - 1] : NULL;
+}
+
+int options_duration(const struct options *o, enum option_id id,
+		     const char *name, uint64_t *ret, struct error *err)
+{
+	const char *value = options_get(o, id);
+	AUTO_BUF struct buf quoted = BUF_INIT(512);
+
+	if (!value || num_parse_duration(value, ret) == 0)
+		return 0;
+	str_quote(&quoted, value, 80);
+	return error_set(err, -EINVAL, "--%s %s is no duration (like 500ms, "
+			 "10s)", name, buf_str(&quoted));
 }
 
 void options_done(struct options *o)

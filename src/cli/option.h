@@ -9,6 +9,7 @@
 #include "base/str.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 enum option_id {
 	OPT_SOURCE, OPT_WORKDIR, OPT_POLICY, OPT_PRESET, OPT_TIER, OPT_READ,
@@ -28,6 +29,12 @@ struct options {
 bool options_has(const struct options *o, enum option_id id);
 /* The last value given, or NULL. */
 const char *options_get(const struct options *o, enum option_id id);
+/*
+ * The duration that option --name was given, in milliseconds; *ret is kept when
+ * it was not given. -EINVAL with a text for anything else.
+ */
+int options_duration(const struct options *o, enum option_id id,
+		     const char *name, uint64_t *ret, struct error *err);
 void options_done(struct options *o);
 
 /*

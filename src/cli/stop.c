@@ -200,15 +200,11 @@ static int end_named(const struct options *o, const struct stop_request *stop)
 static int end_tasks(const struct options *o, enum stop_kind kind)
 {
 	struct stop_request stop = {.kind = kind};
-	const char *grace = options_get(o, OPT_GRACE);
 	bool all = options_has(o, OPT_ALL);
 	struct error err = {0};
 
-	if (grace && num_parse_duration(grace, &stop.grace_ms) < 0) {
-		error_set(&err, -EINVAL,
-			  "--grace %s is no duration (like 500ms, 10s)", grace);
+	if (options_duration(o, OPT_GRACE, "grace", &stop.grace_ms, &err) < 0)
 		return launch_refuse(&err);
-	}
 	if (all != (o->n_rest == 0)) {
 		error_set(&err, -EINVAL,
 			  "%s: %s; usage: pinfold %s TASK... | --all", o->verb,

@@ -270,7 +270,10 @@ int state_task_new(const struct state *s, char ret_id[STATE_ID_SIZE],
 		if (r < 0)
 			return error_set(err, r, "no random numbers: %s",
 					 strerror(-r));
-	} while (mkdirat(s->tasks_fd, id, 0700) < 0 && errno == EEXIST);
+		r = mkdirat(s->tasks_fd, id, 0700) < 0 ? -errno : 0;
+	} while (r == -EEXIST);
+	if (r < 0)
+		return state_fail(err, r, "make a task in", s->path);
 	r = fill_task(s, id, ret_fd, ret_lock_fd);
 	if (r < 0) {
 		layer_remove(s->tasks_fd, id, NULL);

@@ -90,6 +90,10 @@ static int answer(void)
 	if (notify_ioctl(SECCOMP_IOCTL_NOTIF_RECV, &n) < 0)
 		return errno == EINTR || errno == ENOENT ? 0 : -1;
 	describe(&n, &w);
+	/* Whoever asked is gone: its number may be another process's by now,
+	 * and what was read may be that one's. */
+	if (notify_ioctl(SECCOMP_IOCTL_NOTIF_ID_VALID, &n.id) < 0)
+		return errno == ENOENT ? 0 : -1;
 	/* Told before it happens; without the keeper nothing happens. */
 	if (w.family != AF_UNSPEC &&
 	    channel_send(WATCH_FD_CHANNEL, WATCH_RECORD, &w, sizeof(w), NULL,

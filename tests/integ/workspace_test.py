@@ -524,6 +524,27 @@ def denied_files_are_not_there_and_are_left_alone(box):
 
 
 @case
+def a_grant_inside_the_source_shows_no_denied_file(box):
+    """It lies over the layer that hides: forbid beats permit."""
+    box.write('sub/.env', 'secret')
+    box.write('sub/in/plain', 'plain')
+    policy = f'{box.top}/p.yaml'
+    for deny, grant in (('sub/.env', 'sub'), ('sub', 'sub/in'),
+                        (f'{box.source}/sub/.env', 'sub')):
+        for how in ('read', 'write'):
+            with open(policy, 'w', encoding='ascii') as f:
+                f.write(f'version: 1\nfiles:\n  deny: [{deny}]\n'
+                        f'  {how}: [{box.source}/{grant}]\n')
+            box.sh('cat sub/.env', '--policy', policy).expect(125, out=b'')
+    # One that holds nothing denied is as good as any.
+    with open(policy, 'w', encoding='ascii') as f:
+        f.write(f'version: 1\nfiles:\n  deny: [sub/.env]\n'
+                f'  read: [{box.source}/sub/in]\n')
+    r = box.sh('cat sub/in/plain; cat sub/.env', '--policy', policy)
+    equal((r.status, r.out), (1, b'plain'))
+
+
+@case
 def changes_on_the_host_during_a_run_do_no_harm(box):
     box.write('f', 'old\n')
     process = box.spawn([PINFOLD, 'run', '--json', '--', 'sh', '-c',

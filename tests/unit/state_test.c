@@ -367,6 +367,22 @@ static void a_task_that_died_before_its_first_record_is_found_too(void **state)
 	close(fd);
 }
 
+/* Not what comes of going on without the directory: "no such file". */
+static void a_task_that_cannot_be_made_says_why(void **state)
+{
+	AUTO_CLOSE int sys = open("/sys", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct state s = {.path = (char *)(uintptr_t) "/sys", .fd = -1,
+			  .tasks_fd = sys};
+	char id[STATE_ID_SIZE];
+	int fd, lock, r;
+
+	(void)state;
+	if (sys < 0)
+		skip();
+	r = state_task_new(&s, id, &fd, &lock, NULL);
+	assert_true(r == -EPERM || r == -EACCES || r == -EROFS);
+}
+
 static void changes_of_a_lost_task_stay(void **state)
 {
 	AUTO_STATE struct state s = STATE_INIT;
@@ -609,6 +625,7 @@ int main(void)
 		EACH(a_task_is_found_by_the_beginning_of_its_id),
 		EACH(a_task_that_died_is_recorded_as_lost),
 		EACH(a_task_that_died_before_its_first_record_is_found_too),
+		EACH(a_task_that_cannot_be_made_says_why),
 		EACH(changes_of_a_lost_task_stay),
 		EACH(changes_outside_the_source_are_changes_too),
 		EACH(a_living_task_is_left_alone),
