@@ -539,9 +539,11 @@ void launch_abandon(struct launch *l)
 
 uint32_t launch_exec_flags(const struct options *o)
 {
+	/* A job in the background leaves the terminal alone. */
 	bool tty = options_has(o, OPT_TTY) ||
 		   (!options_has(o, OPT_NO_TTY) &&
-		    !options_has(o, OPT_NO_STDIN) && isatty(0) && isatty(1));
+		    !options_has(o, OPT_NO_STDIN) && isatty(0) && isatty(1) &&
+		    tcgetpgrp(0) == getpgrp());
 
 	if (tty)
 		return EXEC_TTY;

@@ -24,12 +24,15 @@
 /* A pipe or terminal that poll calls writable takes this without blocking. */
 #define INPUT_BYTES 4096
 #define OUTPUT_BYTES (1u << 20)
+/* How often a job in the background looks whether it is in front again. */
+#define BACKGROUND_MS 200
 
 struct attendance {
 	struct front *front;
 	uint32_t flags;
 	int in;	    /* to the command: pipe, or the pty's master; -1 */
 	bool in_ready; /* stdin has something */
+	bool in_terminal; /* stdin is a terminal that we do not hold raw */
 	bool in_copy;  /* splice does not work for stdin */
 	int out[2];    /* from the keeper, for our 1 and 2; -1 */
 	bool out_copy[2];
@@ -229,15 +232,26 @@ static void handle_deadline(struct attendance *a)
 	a->outcome->lost = true;
 }
 
+/*
+ * Is stdin a terminal that is somebody else's at the moment? Who reads it then
+ * is stopped; nothing tells when that changes.
+ */
+static bool is_background(const struct attendance *a)
+{
+	return a->in >= 0 && a->in_terminal && tcgetpgrp(0) != getpgrp();
+}
+
 static int wait_ms(const struct attendance *a)
 {
 	uint64_t now = time_mono_us();
+	int most = is_background(a) ? BACKGROUND_MS : -1;
+	uint64_t left;
 
 	if (!a->deadline_us)
-		return -1;
-	return a->deadline_us <= now
-		       ? 0
-		       : (int)((a->deadline_us - now) / 1000u % INT_MAX) + 1;
+		return most;
+	left = a->deadline_us <= now ? 0 : (a->deadline_us - now) / 1000u + 1;
+	return most >= 0 && (uint64_t)most < left ? most
+						  : (int)(left % INT_MAX);
 }
 
 static void close_input(struct attendance *a)
@@ -442,7 +456,8 @@ static void attend_slots(const struct attendance *a, struct pollfd *p)
 	p[AT_CHANNEL] = (struct pollfd){.fd = over ? -1 : a->front->channel,
 					.events = POLLIN};
 	p[AT_STDIN] = (struct pollfd){
-		.fd = a->in >= 0 && !a->in_ready ? 0 : -1, .events = POLLIN};
+		.fd = a->in >= 0 && !a->in_ready && !is_background(a) ? 0 : -1,
+		.events = POLLIN};
 	/* Without events: only whether the reader is gone. */
 	p[AT_INPUT] = (struct pollfd){.fd = a->in,
 				      .events = a->in_ready ? POLLOUT : 0};
@@ -505,6 +520,7 @@ int front_attend(struct front *f, const struct task_plan *plan,
 	/* Copied, so that we know how its last line ends. */
 	a.out_copy[1] = true;
 	a.err_stream = flags & (EXEC_MERGE | EXEC_TTY) ? 0 : 1;
+	a.in_terminal = !(flags & (EXEC_TTY | EXEC_NO_STDIN)) && isatty(0);
 	install_handlers(&a, whole_task);
 	r = attend_loop(&a, plan, whole_task);
 	if (r == 0 && ret->lost)

@@ -272,6 +272,24 @@ def sigtstp_from_outside_stops_the_run_and_sigcont_continues_it(box):
 
 
 @case
+def a_job_in_the_background_goes_on_and_may_come_to_the_front(box):
+    t = shell(box)
+    t.type(b'"$PINFOLD" run -- sh -c \'echo in"side"; read x; '
+           b'echo "<$x>"\' &\n')
+    t.expect(b'inside\r\n')
+    t.type(b'jobs; echo out"side"\n')
+    within(t.expect(b'outside\r\n'), b'Running')
+    t.type(b'fg\n')
+    t.expect(b'run --')
+    t.type(b'again\n')
+    t.expect(b'<again>')
+    t.expect(b'OUTER> ')
+    t.type(b'exit\n')
+    t.wait()
+    t.close()
+
+
+@case
 def an_inner_shell_has_job_control_of_its_own(box):
     t = run_in(box, '--', 'bash', '--norc', '--noprofile', '--noediting', '-i')
     t.expect(b'$ ')
