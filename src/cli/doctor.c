@@ -241,7 +241,8 @@ static void check_seccomp(struct finding *f, const struct trial *t)
 
 static void check_cgroup(struct finding *f, const struct trial *t)
 {
-	const struct cgroup_limits l = {1u << 30, 1024, UINT64_MAX};
+	const struct cgroup_limits l = {.memory = 1u << 30, .processes = 1024,
+					.cpus_milli = UINT64_MAX};
 	struct cgroup c;
 	struct error err;
 	const char *memory, *processes;

@@ -194,7 +194,7 @@ static bool is_wanted(const struct cgroup *c, int k,
 		      const struct cgroup_limits *l)
 {
 	if (k == CGROUP_UNIFIED)
-		return c->v2 || c->dir[CGROUP_PIDS] < 0;
+		return c->v2 || c->dir[CGROUP_PIDS] < 0 || l->count_cpu;
 	if (k == CGROUP_CPU && l->cpus_milli == NONE)
 		return false;
 	return !c->v2;

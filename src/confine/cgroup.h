@@ -33,6 +33,9 @@ struct cgroup_limits {
 	uint64_t memory;
 	uint64_t processes;
 	uint64_t cpus_milli;
+	/* CPU time is to be known: a version 2 group counts it without any
+	 * controller, those who are dead included. */
+	bool count_cpu;
 };
 
 /*

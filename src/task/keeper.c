@@ -422,13 +422,24 @@ static bool all_over(const struct keeper *k)
 	return true;
 }
 
+static void end_if_due(struct keeper *k, uint64_t now)
+{
+	const char *hit = keeper_limits_tick(k, now);
+
+	if (hit)
+		keeper_stop(k, REASON_LIMIT, hit, strcmp(hit, "wall") == 0);
+	else if (keeper_exec_stuck(k, now))
+		keeper_lose(k, "the sandbox does not start commands any more: "
+			       "a command in it may have stopped one at its "
+			       "start");
+}
+
 static void loop(struct keeper *k)
 {
 	static struct pollfd p[SLOT_COUNT];
 
 	for (;;) {
 		uint64_t now = time_mono_us();
-		const char *hit;
 
 		if (k->ending && (now >= k->kill_at_us || all_over(k)))
 			return;
@@ -441,10 +452,8 @@ static void loop(struct keeper *k)
 		}
 		handle_slots(k, p);
 		now = time_mono_us();
-		hit = k->ending ? NULL : keeper_limits_tick(k, now);
-		if (hit)
-			keeper_stop(k, REASON_LIMIT, hit,
-				    strcmp(hit, "wall") == 0);
+		if (!k->ending)
+			end_if_due(k, now);
 		if (k->plan.stay)
 			keeper_exec_finish(k, now);
 	}

@@ -27,6 +27,12 @@
 /* When a task that stays ends, a client that reads nothing for this long gets
  * no more. */
 #define CLIENT_STALL_MS 2000
+/*
+ * A command that was asked for runs within this time, or the task ends. Init
+ * waits in execve for a child that has the commands' uid already, and one of
+ * them may stop that child.
+ */
+#define EXEC_START_MS 15000
 /* After SIGKILL everything must be gone in this time, or it is an alarm. */
 #define KILL_WAIT_MS 10000
 
@@ -53,6 +59,7 @@ struct keeper_exec {
 	int log; /* out.N; -1: not open (yet, while log_left > 0) */
 	uint64_t log_left;
 	uint64_t output_bytes;
+	uint64_t asked_us;
 	bool started;
 	bool over; /* the command ended: done is filled */
 	uint64_t drain_until_us;
@@ -139,6 +146,8 @@ void keeper_exec_handle(struct keeper *k, const struct pollfd *p);
 bool keeper_exec_finish(struct keeper *k, uint64_t now_us);
 /* Gives up on clients that do not read. */
 void keeper_exec_cut(struct keeper *k);
+/* Was a command asked for, and init is not heard of since? */
+bool keeper_exec_stuck(const struct keeper *k, uint64_t now_us);
 bool keeper_exec_any(const struct keeper *k);
 
 /* keeper_limits.c */

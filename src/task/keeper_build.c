@@ -284,7 +284,9 @@ int keeper_build(struct keeper *k, struct error *err)
 	const struct policy_limits *l = &k->plan.spec.limits;
 	const struct cgroup_limits groups = {.memory = l->memory,
 					     .processes = l->processes,
-					     .cpus_milli = l->cpus_milli};
+					     .cpus_milli = l->cpus_milli,
+					     .count_cpu = l->cpu_time_ms !=
+							  LIMIT_NONE};
 	int r;
 
 	r = cgroup_make(&k->cgroup, k->plan.spec.id, &groups, err);

@@ -95,7 +95,7 @@ int keeper_exec_request(struct keeper *k, int client, struct message *m)
 	head.id = ++k->last_exec;
 	exec_init(e, head.id, head.flags, client);
 	e->log_left = k->plan.log_max;
-	k->limits.last_activity_us = time_mono_us();
+	e->asked_us = k->limits.last_activity_us = time_mono_us();
 	return channel_send(k->init_channel, INIT_EXEC, &head, sizeof(head),
 			    &args, 1);
 }
@@ -466,6 +466,18 @@ static bool drained(const struct keeper *k, const struct keeper_exec *e,
 		return false;
 	return now_us >= e->drain_until_us && !is_owing(&e->relay[0]) &&
 	       !is_owing(&e->relay[1]);
+}
+
+bool keeper_exec_stuck(const struct keeper *k, uint64_t now_us)
+{
+	for (size_t i = 0; i < KEEPER_EXECS_MAX; i++) {
+		const struct keeper_exec *e = &k->execs[i];
+
+		if (e->id != 0 && !e->started && !e->over &&
+		    now_us >= e->asked_us + EXEC_START_MS * 1000u)
+			return true;
+	}
+	return false;
 }
 
 void keeper_exec_cut(struct keeper *k)

@@ -375,6 +375,9 @@ static const char *sample_hit(struct keeper *k)
 	l->next_sample_us =
 		start + TICK_US + (busy_us() - busy) * REST_FACTOR;
 	cpu_us = s.cpu_ticks * (1000000u / (uint64_t)sysconf(_SC_CLK_TCK));
+	/* Children of who ignores their end leave their time to nobody else. */
+	if (cgroup_cpu_us(&k->cgroup) > cpu_us)
+		cpu_us = cgroup_cpu_us(&k->cgroup);
 	if (cpu_us > l->cpu_us)
 		l->cpu_us = cpu_us;
 	if (s.memory > l->memory_peak)

@@ -385,6 +385,44 @@ def a_client_that_reads_nothing_delays_no_stop(box):
     return f'{r.seconds:.2f} s'
 
 
+# Stops whatever process comes next, before it has become a command.
+HUNTING = '''
+import os, signal, time
+end = time.monotonic() + 20
+print('ready', flush=True)
+while time.monotonic() < end:
+    for pid in range(os.getpid() + 1, os.getpid() + 100):
+        try:
+            os.kill(pid, signal.SIGSTOP)
+        except ProcessLookupError:
+            continue
+        time.sleep(25)
+        os.kill(pid, signal.SIGCONT)
+        end = 0
+        break
+time.sleep(3011)
+'''
+
+
+@case
+def a_command_stopped_at_its_start_does_not_hang_the_next(box):
+    """Init waits for it; the task ends, and says why."""
+    task = box.start()
+    process = box.spawn([PINFOLD, 'exec', task, '--', 'python3', '-c',
+                         HUNTING])
+    equal(process.stdout.readline(), b'ready\n')
+    r = box.exec(task, 'true', timeout=40)
+    if r.status != 0:
+        equal(r.status, 125)
+        within(box.record(task)['error'], 'does not start commands')
+        box.started.remove(task)
+        box.finish(process)
+        return f'{r.seconds:.1f} s'
+    # It met the process as a command: that one alone was stopped a while.
+    box.kill(task).expect(0)
+    box.finish(process)
+
+
 # Stops itself, and has a child that lets it go on, 1,000 times.
 STOPPING = '''
 import os, signal, time

@@ -44,6 +44,21 @@ def cpu_time_counts_children_that_come_and_go(box):
 
 
 @case
+def cpu_time_counts_children_that_nobody_waits_for(box):
+    """Who ignores SIGCHLD gets none of their time; a group keeps it."""
+    if not ROOT:
+        raise Skip('their time is known to a control group alone')
+    script = ('import os,signal,time\n'
+              'signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n'
+              'while True:\n'
+              ' if os.fork() == 0:\n'
+              '  while time.process_time() < 0.1: pass\n'
+              '  os._exit(0)\n'
+              ' time.sleep(0.12)\n')
+    return stopped(box, 'cpu_time=1s', script, python=True, timeout=60)
+
+
+@case
 def memory_stops_who_takes_too_much(box):
     script = 'b=[]\nwhile True: b.append(bytearray(1<<20))'
     return stopped(box, 'memory=128MiB', script, python=True)
