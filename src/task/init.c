@@ -388,6 +388,8 @@ static void loop(struct init *in, struct message *m)
 	}
 }
 
+#define SIGNALS 64
+
 /*
  * What the caller ignored (nohup) is no business of the commands. The kernel
  * tells at once which signals those are (proc_pid_status(5)).
@@ -395,6 +397,8 @@ static void loop(struct init *in, struct message *m)
 static void reset_signals(void)
 {
 	AUTO_BUF struct buf b = BUF_INIT(8192);
+	/* The kernel's structure: handler, flags, restorer, mask. */
+	static const uint64_t defaults[4];
 	unsigned long long ignored = ~0ull;
 	const char *at = NULL;
 
@@ -402,9 +406,11 @@ static void reset_signals(void)
 		at = strstr(buf_str(&b), "\nSigIgn:");
 	if (!at || sscanf(at, " SigIgn: %llx", &ignored) != 1)
 		ignored = ~0ull;
-	for (int sig = 1; sig < _NSIG; sig++) {
+	/* The C library keeps two signals to itself, and out of signal(2). */
+	for (int sig = 1; sig <= SIGNALS; sig++) {
 		if (ignored & 1ull << (sig - 1))
-			signal(sig, SIG_DFL);
+			syscall(SYS_rt_sigaction, sig, &defaults, NULL,
+				sizeof(uint64_t));
 	}
 }
 
