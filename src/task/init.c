@@ -172,6 +172,11 @@ static int enter(struct init *in, int root_fd, int *ret_listener,
 			return in->ruleset;
 	}
 	r = seccomp_load(c->nesting ? SECCOMP_INIT_NESTING : SECCOMP_INIT);
+	/* The kernel permits one listener for a process and all below it. */
+	if (r == -EBUSY)
+		return error_set(err, r,
+				 "pinfold cannot run inside pinfold: calls are "
+				 "notified to the outer one already");
 	if (r < 0)
 		return error_set(err, r, "cannot load the system call filter: "
 				 "%s", strerror(-r));
