@@ -2,11 +2,13 @@
  * Files that were deleted while they are open, and memory files, hold space that
  * no walk of a directory finds. Init may look at the descriptors of the
  * processes below it, which the keeper, confined, may not. Best effort: the look
- * is bounded, and a file that only a mapping holds is not seen.
+ * is bounded, and a file that only a mapping holds, or a message that nobody has
+ * received yet, is not seen. Detached System V segments are counted with them.
  */
 #include "task/init.h"
 
 #include "base/cleanup.h"
+#include "base/io.h"
 #include "base/num.h"
 #include "base/time.h"
 
@@ -54,8 +56,7 @@ static bool is_in_memory(int fds, const char *name)
 	char target[64];
 	ssize_t n = readlinkat(fds, name, target, sizeof(target));
 
-	return (n >= 7 && !memcmp(target, "/memfd:", 7)) ||
-	       (n >= 5 && !memcmp(target, "/SYSV", 5));
+	return n >= 7 && !memcmp(target, "/memfd:", 7);
 }
 
 static void look_at(struct look *l, int fds, const char *name)
@@ -73,6 +74,31 @@ static void look_at(struct look *l, int fds, const char *name)
 		l->sum.disk_bytes += bytes;
 		l->sum.disk_inodes++;
 	}
+}
+
+/*
+ * System V segments that nobody has attached; attached ones are in the memory
+ * of processes. Columns of proc_sysvipc_shm(5).
+ */
+static uint64_t detached_segments(void)
+{
+	AUTO_BUF struct buf b = BUF_INIT(1u << 20);
+	uint64_t sum = 0;
+	char *at, *line;
+
+	if (io_read_file(AT_FDCWD, "/proc/sysvipc/shm", &b) < 0)
+		return 0;
+	at = b.data;
+	while ((line = strsep(&at, "\n"))) {
+		uintmax_t attached, rss, swap;
+
+		if (sscanf(line, "%*d %*d %*o %*u %*u %*u %ju %*u %*u %*u %*u "
+				 "%*u %*u %*u %ju %ju",
+			   &attached, &rss, &swap) == 3 &&
+		    attached == 0)
+			sum += rss + swap;
+	}
+	return sum;
 }
 
 static DIR *open_dir(int at, const char *name)
@@ -116,6 +142,7 @@ void init_open_count(const struct init *in)
 		if (num_parse_u64(e->d_name, &pid) == 0 && pid > 1)
 			look_at_process(&l, dirfd(proc), e->d_name);
 	}
+	l.sum.memory_bytes += detached_segments();
 	if (channel_send(in->channel, INIT_OPEN_FILES, &l.sum, sizeof(l.sum),
 			 NULL, 0) < 0)
 		_exit(125);

@@ -97,8 +97,10 @@ int keeper_limits_choose(struct keeper *k, struct error *err)
 		r = choose(k, l->output, "output", CGROUP_COUNT, "relay", true,
 			   err);
 	if (r == 0)
+		/* Without a group, children that nobody waits for escape it. */
 		r = choose(k, l->cpu_time_ms, "cpu_time", CGROUP_COUNT,
-			   "watchdog over /proc", true, err);
+			   "watchdog over /proc",
+			   cgroup_unified(&k->cgroup) >= 0, err);
 	if (r == 0)
 		r = choose(k, l->wall_ms, "wall", CGROUP_COUNT, "timer", true,
 			   err);
@@ -119,8 +121,6 @@ void keeper_limits_init(struct keeper *k)
 	uint64_t now = time_mono_us();
 
 	scratch_usage(k, &k->own_bytes, &k->own_inodes);
-	if (l->by_walking)
-		keeper_open_init(k);
 	l->started_us = l->last_activity_us = now;
 	l->next_tick_us = now + TICK_US;
 	l->next_walk_us = now;
@@ -129,6 +129,8 @@ void keeper_limits_init(struct keeper *k)
 			(want->processes != LIMIT_NONE &&
 			 !cgroup_mechanism(&k->cgroup, CGROUP_PIDS)) ||
 			want->cpu_time_ms != LIMIT_NONE;
+	if (l->by_walking)
+		keeper_open_init(k);
 	if (fstatvfs(k->task_fd, &fs) == 0) {
 		l->free_blocks = fs.f_bfree * fs.f_frsize;
 		l->free_inodes = fs.f_ffree;
