@@ -6,6 +6,7 @@
 
 #include <dirent.h>
 #include <elf.h>
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -83,6 +84,21 @@ static int file_holds(const struct attack *a)
 	return strstr(text, host) ? 0 : -ENOENT;
 }
 
+/* As a word of its own: a task's random name may hold a short one. */
+static int has_word(const char *text, const char *word)
+{
+	size_t n = strlen(word);
+
+	for (const char *at = strstr(text, word); at;
+	     at = strstr(at + 1, word)) {
+		if ((at == text || (!isalnum((unsigned char)at[-1]) &&
+				    at[-1] != '-')) &&
+		    !isalnum((unsigned char)at[n]) && at[n] != '-')
+			return 1;
+	}
+	return 0;
+}
+
 static int host_name_in_file(const struct attack *a)
 {
 	char text[16384];
@@ -93,7 +109,7 @@ static int host_name_in_file(const struct attack *a)
 		return -errno;
 	got = read(fd, text, sizeof(text) - 1);
 	text[got > 0 ? got : 0] = 0;
-	return strstr(text, attack_arg("hostname")) ? 0 : -ENOENT;
+	return has_word(text, attack_arg("hostname")) ? 0 : -ENOENT;
 }
 
 static int loose_umask(const struct attack *a)
