@@ -114,11 +114,15 @@ static const struct row kernel[] = {
 static const struct row nesting_off[] = {
 	{"kernel", "user namespaces, mount, setns", "refused",
 	 "nesting: false", "max_user_namespaces 0, seccomp, Landlock"},
+	{"kernel", "names of the caller's keys", "not present",
+	 "default deny", "covers over /proc/keys and /proc/key-users"},
 };
 
 static const struct row nesting_on[] = {
 	{"kernel", "user namespaces, mount, setns", "permitted: Landlock is "
 	 "dropped", "nesting: true", "a named weakening"},
+	{"kernel", "names of the caller's keys", "shown in /proc/keys",
+	 "nesting: true", "a named weakening"},
 };
 
 /* What holds each limit; which of them it is, is decided at the start. */

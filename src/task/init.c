@@ -87,8 +87,34 @@ static int set_limits(const struct init_config *c, struct error *err)
 	return 0;
 }
 
+/*
+ * The keys of the caller's uid are the host's, whatever the namespaces: their
+ * names are behind these files (keyrings(7)), which show nothing inside.
+ */
+static int hide_keys(int root_fd, struct error *err)
+{
+	static const char *const files[] = {"/proc/keys", "/proc/key-users"};
+	AUTO_CLOSE int null = openat(root_fd, "dev/null",
+				     O_PATH | O_CLOEXEC | O_NOFOLLOW);
+
+	if (null < 0)
+		return error_errno(err, "cannot open the sandbox's /dev/null");
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		AUTO_CLOSE int clone = mount_clone(
+			null, files[i], MOUNT_NOSUID | MOUNT_NOEXEC, -1, err);
+		int r = clone < 0 ? clone
+				  : mount_place(clone, root_fd, files[i], err);
+
+		/* A kernel without keys has nothing to hide. */
+		if (r < 0 && r != -ENOENT)
+			return r;
+	}
+	return 0;
+}
+
 /* File systems that belong to the sandbox's own namespaces. */
-static int mount_own(int root_fd, struct error *err)
+static int mount_own(const struct init_config *c, int root_fd,
+		     struct error *err)
 {
 	static const char *const pts[] = {"newinstance", "ptmxmode=0666",
 					  "mode=0620", NULL};
@@ -103,6 +129,9 @@ static int mount_own(int root_fd, struct error *err)
 				    "the sandbox cannot have its own /proc (is "
 				    "/proc masked, as in a container?)");
 	r = mount_place(proc, root_fd, "/proc", err);
+	/* The kernel gives a nested sandbox no /proc beside one with covers. */
+	if (r == 0 && !c->nesting)
+		r = hide_keys(root_fd, err);
 	if (r < 0)
 		return r;
 	/* newinstance is implied since Linux 4.7 and refused by none. */
@@ -144,7 +173,7 @@ static int make_ruleset(const struct init_config *c, struct error *err)
 static int enter_root(const struct init_config *c, int root_fd,
 		      struct error *err)
 {
-	int r = mount_own(root_fd, err);
+	int r = mount_own(c, root_fd, err);
 
 	if (r == 0)
 		r = mount_enter_root(root_fd, err);

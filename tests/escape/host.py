@@ -3,6 +3,7 @@
 Everything lies below one directory or carries one marker, is stopped by its own
 id, and says afterwards what reached it: an attack's errno is not believed.
 """
+import ctypes
 import hashlib
 import os
 import secrets
@@ -22,6 +23,8 @@ SECRET_NAMES = ['SSH_AUTH_SOCK', 'AWS_SECRET_ACCESS_KEY', 'GITHUB_TOKEN',
                 'DBUS_SESSION_BUS_ADDRESS', 'LD_PRELOAD_ESCAPE']
 # Capability in a file: revision 2, effective, CAP_DAC_READ_SEARCH.
 FILE_CAPABILITY = struct.pack('<IIIII', 0x02000001, 1 << 2, 0, 0, 0)
+LIBC = ctypes.CDLL(None, use_errno=True)
+USER_KEYRING, KEYCTL_UNLINK = -4, 9  # linux/keyctl.h
 
 
 def host_address():
@@ -159,6 +162,7 @@ class Host:
         self.plant_programs()
         self.plant_sockets()
         self.plant_descriptors()
+        self.plant_key()
         self.sleep_time = '3600.0' + str(int(self.marker[-12:], 16))
         use_up_low_numbers()
         self.sentinel = subprocess.Popen(
@@ -255,6 +259,21 @@ class Host:
                 self.inherited.append(os.dup2(fd, number))
                 os.close(fd)
 
+    def plant_key(self):
+        """A key of the caller's uid, as a login leaves them (keyrings(7))."""
+        calls = {'x86_64': (248, 250), 'aarch64': (217, 219)}
+        add_key, self.keyctl = calls[os.uname().machine]
+        payload = self.canary.encode()
+        self.key = LIBC.syscall(
+            ctypes.c_long(add_key), b'user', self.marker.encode(), payload,
+            ctypes.c_size_t(len(payload)), ctypes.c_int(USER_KEYRING))
+
+    def remove_key(self):
+        # A machine that gives no keys (a container's filter) had none planted.
+        if self.key > 0:
+            LIBC.syscall(ctypes.c_long(self.keyctl), ctypes.c_int(KEYCTL_UNLINK),
+                         ctypes.c_int(self.key), ctypes.c_int(USER_KEYRING))
+
     def chown(self, uid, gid):
         """Gives what the caller of pinfold would own to that user."""
         for folder, folders, files in os.walk(self.base):
@@ -346,6 +365,7 @@ class Host:
     def close(self):
         self.sentinel.send_signal(signal.SIGKILL)
         self.sentinel.wait()
+        self.remove_key()
         self.listeners.close()
         self.socket_end.close()
         for fd in self.inherited:
