@@ -5,6 +5,7 @@
 #include "cli/identity.h"
 #include "cli/exec_report.h"
 #include "cli/launch.h"
+#include "cli/outcome.h"
 #include "cli/task_connect.h"
 
 #include <errno.h>
@@ -13,7 +14,6 @@
 #include <string.h>
 
 #define GRACE_MS 2000u
-#define EXIT_TIMED_OUT 124
 
 /* The task's own policy and home, as they were when it started. */
 static int read_task(int task_fd, struct policy *p, struct record *r,
@@ -121,20 +121,17 @@ static int attend(struct front *f, const struct options *o, struct policy *p,
 }
 
 static int status_of(const struct options *o, const char *id,
+		     const struct front *f, const struct policy *p,
 		     const struct front_outcome *outcome)
 {
-	if (outcome->timed_out) {
-		fprintf(stderr, "pinfold: the time of --timeout %s is over: "
-				"the command was ended\n",
-			options_get(o, OPT_TIMEOUT));
-		return EXIT_TIMED_OUT;
-	}
+	if (outcome->timed_out)
+		return outcome_timed_out("command", f->timeout_ms);
 	if (!outcome->done_known) {
 		fprintf(stderr, "pinfold: task %s ended while the command "
 				"ran\n", id);
 		return EXIT_REFUSED;
 	}
-	return launch_exec_status(outcome, o->rest[1], false);
+	return outcome_status(outcome, o->rest[1], p->limits.wall_ms);
 }
 
 static int refuse(const struct options *o, const struct error *err)
@@ -175,7 +172,9 @@ int verb_exec(const struct options *o)
 	} else {
 		report.task = id;
 		report.argv = o->rest + 1;
-		report.status = status_of(o, id, &outcome);
+		report.status = status_of(o, id, &f, &p, &outcome);
+		outcome_say_refusals(outcome.done.refusals,
+				     outcome.done.lookups, id);
 		status = exec_report(o, &report);
 	}
 	front_done(&f);

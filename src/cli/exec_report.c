@@ -18,12 +18,10 @@ static const char *reason(const struct exec_report *r)
 
 	if (!o)
 		return "refused";
-	if (o->timed_out)
-		return "time-out";
+	if (o->timed_out || o->done.limit[0])
+		return "limit";
 	if (!o->done_known)
 		return "lost";
-	if (o->done.limit[0])
-		return "limit";
 	if (o->done.status < 0)
 		return "refused";
 	return WIFSIGNALED(o->done.status) ? "signal" : "exit";
@@ -46,9 +44,12 @@ static void put_object(struct json_writer *w, const struct exec_report *r)
 	json_put_text(w, "error", r->error);
 	json_put_int(w, "exit_status", r->status);
 	done.limit[sizeof(done.limit) - 1] = '\0';
-	json_put_text(w, "limit", done.limit[0] ? done.limit : NULL);
+	json_put_text(w, "limit", o && o->timed_out ? "wall"
+				  : done.limit[0]   ? done.limit
+						    : NULL);
 	json_put_uint(w, "output_bytes", done.output_bytes);
 	json_put_string(w, "reason", reason(r));
+	json_put_uint(w, "refusals", done.refusals);
 	json_put_string(w, "schema", SCHEMA);
 	json_put_int(w, "signal",
 		     done.status >= 0 && WIFSIGNALED(done.status)

@@ -19,7 +19,6 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/sysinfo.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define GRACE_MS 2000u
@@ -549,66 +548,4 @@ uint32_t launch_exec_flags(const struct options *o)
 		return EXEC_TTY;
 	return (options_has(o, OPT_NO_STDIN) ? EXEC_NO_STDIN : 0u) |
 	       (front_same_file(1, 2) ? EXEC_MERGE : 0u);
-}
-
-/* Says what became of a command that has no status. */
-static int without_status(const struct exec_done *done, const char *command)
-{
-	AUTO_BUF struct buf b = BUF_INIT(4096);
-	int error = done->exec_errno;
-
-	str_quote(&b, command, 512);
-	switch ((enum exec_stage)done->stage) {
-	case STAGE_EXEC:
-		fprintf(stderr, "pinfold: cannot run %s: %s\n", buf_str(&b),
-			error == ENOENT ? "command not found in the sandbox"
-					: strerror(error));
-		return error == ENOENT ? 127 : 126;
-	case STAGE_WORKDIR:
-		fprintf(stderr, "pinfold: cannot enter the working directory "
-				"to run %s: %s\n",
-			buf_str(&b), strerror(error));
-		return EXIT_REFUSED;
-	case STAGE_LOST:
-		fprintf(stderr, "pinfold: the sandbox ended while %s ran; "
-				"pinfold ps -a tells why\n", buf_str(&b));
-		return EXIT_REFUSED;
-	case STAGE_OUTPUT:
-		fprintf(stderr, "pinfold: the output of %s is not complete: "
-				"%s\n", buf_str(&b), strerror(error));
-		return EXIT_REFUSED;
-	case STAGE_CONFINE:
-	case STAGE_STREAMS:
-		break;
-	}
-	fprintf(stderr, "pinfold: cannot start %s: %s\n", buf_str(&b),
-		strerror(error));
-	return EXIT_REFUSED;
-}
-
-int launch_exec_status(const struct front_outcome *outcome, const char *command,
-		       bool quiet)
-{
-	const struct exec_done *done = &outcome->done;
-
-	if (done->limit[0]) {
-		bool wall = !strcmp(done->limit, "wall");
-
-		if (!quiet)
-			fprintf(stderr, "pinfold: limit: %.*s: the task was "
-					"stopped\n",
-				(int)sizeof(done->limit), done->limit);
-		return wall ? 124 : 137;
-	}
-	if (done->status < 0)
-		return without_status(done, command);
-	if (outcome->output_error) {
-		fprintf(stderr, "pinfold: the output of the command cannot be "
-				"written: %s\n",
-			strerror(outcome->output_error));
-		return EXIT_REFUSED;
-	}
-	if (WIFSIGNALED(done->status))
-		return 128 + WTERMSIG(done->status);
-	return WEXITSTATUS(done->status);
 }

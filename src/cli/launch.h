@@ -52,10 +52,6 @@ int launch_refuse(const struct error *err);
 /* Flags of enum exec_flag from -n, -t, -T and what 0, 1 and 2 are. */
 uint32_t launch_exec_flags(const struct options *o);
 
-/* The exit status of an exec, and the message that belongs to it. */
-int launch_exec_status(const struct front_outcome *outcome, const char *command,
-		       bool quiet);
-
 /*
  * Ends a task whose start or whose keeper failed, waits for the keeper and
  * removes what it left. Safe after a launch_start that failed.

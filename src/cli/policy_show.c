@@ -90,8 +90,9 @@ static const struct row network[] = {
 	 "once and are recorded as claimed", "default deny",
 	 "network namespace without routes; seccomp notification for the "
 	 "record"},
-	{"network", "names", "none: not known, at once", "default deny",
-	 "resolv.conf without servers, hosts: files"},
+	{"network", "names", "none: not known, at once; look-ups are recorded "
+	 "as claimed", "default deny",
+	 "a name server without a route; hosts: files has the last word"},
 	{"network", "loopback", "the sandbox's own servers", IMPLICIT,
 	 "network namespace"},
 };

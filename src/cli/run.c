@@ -2,6 +2,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "cli/launch.h"
+#include "cli/outcome.h"
 #include "cli/own.h"
 #include "workspace/changes.h"
 
@@ -138,16 +139,6 @@ static void say_changes(const struct launch *l, const struct record *r)
 		(uintmax_t)n, n == 1 ? "" : "s", l->id);
 }
 
-static void say_refusals(const struct launch *l,
-			 const struct front_outcome *outcome)
-{
-	if (outcome->ended.refusals > 0)
-		fprintf(stderr, "pinfold: %ju network attempt%s refused "
-				"(network: default deny); pinfold ps %s\n",
-			(uintmax_t)outcome->ended.refusals,
-			outcome->ended.refusals == 1 ? "" : "s", l->id);
-}
-
 /* The keeper died: everything it kept is gone with it; we clean up. */
 static int lost(struct launch *l, bool json)
 {
@@ -178,7 +169,8 @@ static int report(struct launch *l, const struct options *o,
 	/* The object is to be a line of its own. */
 	if (json && outcome->open_line && json_fd < 0)
 		io_write_all(2, "\n", 1);
-	status = launch_exec_status(outcome, o->rest[0], false);
+	status = outcome_status(outcome, o->rest[0],
+				l->plan.spec.limits.wall_ms);
 	/* Without its record nobody can tell what the task did. */
 	if (outcome->ended.lost_record) {
 		fprintf(stderr, "pinfold: the record of %s could not be "
@@ -186,7 +178,8 @@ static int report(struct launch *l, const struct options *o,
 				"directory?)\n", l->id);
 		status = EXIT_REFUSED;
 	}
-	say_refusals(l, outcome);
+	outcome_say_refusals(outcome->ended.refusals, outcome->ended.lookups,
+			     l->id);
 	if (!json && !scan)
 		return status;
 	if (record_read(l->task_fd, &r, &err) < 0) {

@@ -59,6 +59,7 @@ struct keeper_exec {
 	int log; /* out.N; -1: not open (yet, while log_left > 0) */
 	uint64_t log_left;
 	uint64_t output_bytes;
+	uint64_t refusals, lookups; /* of the task when it was asked for */
 	uint64_t asked_us;
 	bool started;
 	bool over; /* the command ended: done is filled */
@@ -110,6 +111,7 @@ struct keeper {
 	/* What its tmpfs holds before anything ran. */
 	uint64_t own_bytes, own_inodes;
 	int null_fd;
+	uint64_t refusals, lookups; /* attempts so far; of these, for names */
 	uint32_t last_exec;
 	struct keeper_exec execs[KEEPER_EXECS_MAX];
 	/* Why and how the task ends. */

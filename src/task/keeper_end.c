@@ -191,7 +191,8 @@ static void tell_ended(struct keeper *k, bool lost_record, bool left_over)
 	struct task_ended ended = {
 		.reason = (int32_t)r->reason,
 		.changes_known = r->changes.known,
-		.refusals = r->n_refusals + r->refusals_dropped,
+		.refusals = k->refusals,
+		.lookups = k->lookups,
 		.memory_peak = r->usage.memory_peak,
 		.processes_peak = r->usage.processes_peak,
 		.cpu_us = r->usage.cpu_us,

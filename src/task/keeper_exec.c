@@ -95,6 +95,8 @@ int keeper_exec_request(struct keeper *k, int client, struct message *m)
 	head.id = ++k->last_exec;
 	exec_init(e, head.id, head.flags, client);
 	e->log_left = k->plan.log_max;
+	e->refusals = k->refusals;
+	e->lookups = k->lookups;
 	e->asked_us = k->limits.last_activity_us = time_mono_us();
 	return channel_send(k->init_channel, INIT_EXEC, &head, sizeof(head),
 			    &args, 1);
@@ -511,6 +513,8 @@ bool keeper_exec_finish(struct keeper *k, uint64_t now_us)
 		relay_close(&e->relay[1]);
 		log_end(e);
 		e->done.output_bytes = e->output_bytes;
+		e->done.refusals = k->refusals - e->refusals;
+		e->done.lookups = k->lookups - e->lookups;
 		snprintf(e->done.limit, sizeof(e->done.limit), "%s", k->limit);
 		if (e->client >= 0)
 			tell_done(e->client, &e->done);

@@ -110,10 +110,22 @@ static bool is_loopback(const struct watch_record *w)
 		is_loopback4(w->address + 12));
 }
 
+/* A question to the name server that the sandbox's resolv.conf names. */
+static bool is_lookup(const struct watch_record *w)
+{
+	struct in_addr server;
+
+	return w->family == AF_INET && w->port == 53 &&
+	       inet_pton(AF_INET, CONTAINER_RESOLVER, &server) == 1 &&
+	       !memcmp(w->address, &server, sizeof(server));
+}
+
 static char *object_of(const struct watch_record *w)
 {
 	char text[INET6_ADDRSTRLEN] = "?";
 
+	if (is_lookup(w))
+		return strdup("names");
 	if (w->family == AF_INET) {
 		inet_ntop(AF_INET, w->address, text, sizeof(text));
 		return str_format("%s:%u", text, w->port);
@@ -124,7 +136,9 @@ static char *object_of(const struct watch_record *w)
 
 static void record_attempt(struct keeper *k, const struct watch_record *w)
 {
-	const char *action = w->call == SYS_connect ? "connect" : "sendto";
+	const char *action = is_lookup(w)	      ? "resolve"
+			     : w->call == SYS_connect ? "connect"
+						      : "sendto";
 	struct record_refusal refusal = {
 		.action = (char *)(uintptr_t)action,
 		.rule = (char *)(uintptr_t) "network: default deny",
@@ -137,6 +151,8 @@ static void record_attempt(struct keeper *k, const struct watch_record *w)
 	/* Inside, the loopback is the sandbox's own. */
 	if ((w->family != AF_INET && w->family != AF_INET6) || is_loopback(w))
 		return;
+	k->refusals++;
+	k->lookups += is_lookup(w);
 	refusal.object = object_of(w);
 	refusal.comm = read_comm(w->pid);
 	if (refusal.object && refusal.comm)

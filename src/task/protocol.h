@@ -99,6 +99,9 @@ struct exec_done {
 	uint32_t stage;     /* enum exec_stage, with exec_errno */
 	uint64_t cpu_us;
 	uint64_t output_bytes;
+	/* Network attempts that were refused while it ran, whoever made them;
+	 * how many of them looked up a name. By the keeper. */
+	uint64_t refusals, lookups;
 	char limit[24]; /* name of the limit that ended it, or "" */
 };
 
@@ -135,7 +138,7 @@ struct ready_head {
 struct task_ended {
 	int32_t reason; /* enum record_reason */
 	uint32_t changes_known;
-	uint64_t refusals;
+	uint64_t refusals, lookups; /* attempts; of these, look-ups of names */
 	uint64_t memory_peak, processes_peak, cpu_us, wall_us;
 	char limit[24];
 	uint32_t identical; /* nothing was changed */

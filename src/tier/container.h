@@ -10,6 +10,13 @@
 #include "confine/landlock.h"
 #include "tier/spec.h"
 
+/*
+ * The name server in the sandbox's resolv.conf: an address of documentation
+ * (RFC 5737), to which there is no route. Who looks up a name tries to connect
+ * to it, which fails at once and is seen by the notification of connects.
+ */
+#define CONTAINER_RESOLVER "192.0.2.53"
+
 /* One mount and where it went. */
 struct placement {
 	int inside; /* its top, where mount points are ours to make; else -1 */

@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "tier/container.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -224,19 +225,26 @@ static void etc_hostname(struct buf *b, const struct sandbox_spec *s)
 	buf_addf(b, "%s\n", s->id);
 }
 
-/* No server, and no search list: a name that is not local does not exist. */
+/* No server can be reached: a name that is not local does not exist. */
 static void etc_resolv_conf(struct buf *b, const struct sandbox_spec *s)
 {
 	(void)s;
-	buf_add_str(b, "# no name server: network: default deny\n"
+	buf_add_str(b, "# There is no network (network: default deny). Asking "
+		       "this address fails at\n# once and is recorded.\n"
+		       "nameserver " CONTAINER_RESOLVER "\n"
 		       "options timeout:1 attempts:1\n");
 }
 
+/*
+ * The last "files" has the last word: a name that is not in hosts does not
+ * exist (EAI_NONAME), where "dns" alone would say "try again".
+ */
 static void etc_nsswitch(struct buf *b, const struct sandbox_spec *s)
 {
 	(void)s;
 	buf_add_str(b, "passwd: files\ngroup: files\nshadow: files\n"
-		       "hosts: files\nnetworks: files\nprotocols: files\n"
+		       "hosts: files dns [TRYAGAIN=continue UNAVAIL=continue] "
+		       "files\nnetworks: files\nprotocols: files\n"
 		       "services: files\nethers: files\nrpc: files\n");
 }
 

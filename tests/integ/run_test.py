@@ -539,6 +539,11 @@ for name in ("example.com", "host.invalid", "metadata.google.internal"):
         check(line.startswith('True') and line.endswith('True'), line)
     r = box.run('--', 'getent', 'hosts', 'example.com').expect(2)
     check(r.seconds < 10, r.seconds)
+    for family in ('AF_INET', 'AF_INET6'):
+        r = box.run('--', INSIDE, '-c', 'import socket\ntry:\n '
+                    f'socket.getaddrinfo("example.com", 80, socket.{family})\n'
+                    'except socket.gaierror as e:\n print(e.errno)').expect(0)
+        equal(int(r.out), socket.EAI_NONAME, family)
 
 
 @case

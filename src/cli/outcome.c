@@ -1,0 +1,98 @@
+#include "cli/outcome.h"
+
+#include "base/num.h"
+#include "base/str.h"
+#include "cli/launch.h"
+#include "cli/report.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+/* Says what became of a command that has no status. */
+static int without_status(const struct exec_done *done, const char *command)
+{
+	AUTO_BUF struct buf b = BUF_INIT(4096);
+	int error = done->exec_errno;
+
+	str_quote(&b, command, 512);
+	switch ((enum exec_stage)done->stage) {
+	case STAGE_EXEC:
+		fprintf(stderr, "pinfold: cannot run %s: %s\n", buf_str(&b),
+			error == ENOENT ? "command not found in the sandbox"
+					: strerror(error));
+		return error == ENOENT ? 127 : 126;
+	case STAGE_WORKDIR:
+		fprintf(stderr, "pinfold: cannot enter the working directory "
+				"to run %s: %s\n",
+			buf_str(&b), strerror(error));
+		return EXIT_REFUSED;
+	case STAGE_LOST:
+		fprintf(stderr, "pinfold: the sandbox ended while %s ran; "
+				"pinfold ps -a tells why\n", buf_str(&b));
+		return EXIT_REFUSED;
+	case STAGE_OUTPUT:
+		fprintf(stderr, "pinfold: the output of %s is not complete: "
+				"%s\n", buf_str(&b), strerror(error));
+		return EXIT_REFUSED;
+	case STAGE_CONFINE:
+	case STAGE_STREAMS:
+		break;
+	}
+	fprintf(stderr, "pinfold: cannot start %s: %s\n", buf_str(&b),
+		strerror(error));
+	return EXIT_REFUSED;
+}
+
+int outcome_timed_out(const char *what, uint64_t ms)
+{
+	AUTO_BUF struct buf b = BUF_INIT(256);
+
+	buf_addf(&b, "limit: wall: the %s was stopped after ", what);
+	num_format_duration(&b, ms);
+	report_note(buf_str(&b));
+	return EXIT_TIMED_OUT;
+}
+
+int outcome_status(const struct front_outcome *outcome, const char *command,
+		   uint64_t wall_ms)
+{
+	const struct exec_done *done = &outcome->done;
+
+	if (!strncmp(done->limit, "wall", sizeof(done->limit)))
+		return outcome_timed_out("task", wall_ms);
+	if (done->limit[0]) {
+		fprintf(stderr, "pinfold: limit: %.*s: the task was stopped\n",
+			(int)sizeof(done->limit), done->limit);
+		return 137;
+	}
+	if (done->status < 0)
+		return without_status(done, command);
+	if (outcome->output_error) {
+		fprintf(stderr, "pinfold: the output of the command cannot be "
+				"written: %s\n",
+			strerror(outcome->output_error));
+		return EXIT_REFUSED;
+	}
+	if (WIFSIGNALED(done->status))
+		return 128 + WTERMSIG(done->status);
+	return WEXITSTATUS(done->status);
+}
+
+void outcome_say_refusals(uint64_t refusals, uint64_t lookups, const char *id)
+{
+	const char *names = "";
+
+	if (refusals == 0)
+		return;
+	if (lookups > 0 && lookups < refusals)
+		names = ", look-ups of names among them";
+	else if (lookups > 0)
+		names = refusals == 1 ? ", a look-up of a name"
+				      : ", all of them look-ups of names";
+	fprintf(stderr,
+		"pinfold: %ju network attempt%s refused%s (network: default "
+		"deny); pinfold ps %s\n",
+		(uintmax_t)refusals, refusals == 1 ? "" : "s", names, id);
+}
