@@ -64,6 +64,7 @@ struct record_usage {
 struct record_changes {
 	bool known; /* false: not enumerated (yet) */
 	uint64_t added, modified, deleted;
+	uint64_t held; /* of these, what promotion would hold back */
 };
 
 struct record {

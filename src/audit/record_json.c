@@ -105,6 +105,7 @@ static const struct field usage_fields[] = {
 static const struct field changes_fields[] = {
 	FIELD(added, TYPE_UINT),
 	FIELD(deleted, TYPE_UINT),
+	FIELD(held, TYPE_UINT),
 	FIELD(modified, TYPE_UINT),
 };
 #undef FIELD

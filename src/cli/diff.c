@@ -13,6 +13,7 @@
 #include "cli/report.h"
 #include "schema/json.h"
 #include "workspace/changes.h"
+#include "workspace/protect.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +28,9 @@ struct diff {
 	struct json_writer json;
 	bool stat;
 	const char *prefix; /* of a further directory's paths, or NULL */
+	struct protect protect; /* of the layer that is shown */
 	struct changes_counts total;
+	uint64_t held;
 };
 
 static const char *const kind_names[] = {"added", "modified", "deleted"};
@@ -73,7 +76,8 @@ static void print_modes(struct buf *out, mode_t before, mode_t after)
 			 type_letter(after), to);
 }
 
-static int print_line(struct diff *d, const struct change *c)
+static int print_line(struct diff *d, const struct change *c,
+		      const char *held)
 {
 	struct buf *out = &d->report.out;
 	AUTO_FREE char *path = whole_path(d, c);
@@ -93,6 +97,8 @@ static int print_line(struct diff *d, const struct change *c)
 	report_path(out, path);
 	if (c->kind == CHANGE_MODIFIED && c->mode != c->mode_before)
 		print_modes(out, c->mode_before, c->mode);
+	if (held)
+		buf_addf(out, "  held back: %s", held);
 	buf_add_str(out, colour_code(d->report.colour, COLOUR_NONE));
 	buf_add_char(out, '\n');
 	return report_flush(&d->report);
@@ -106,7 +112,8 @@ static void put_mode(struct json_writer *w, const char *key, mode_t mode)
 	json_put_string(w, key, text);
 }
 
-static int write_json(struct diff *d, const struct change *c)
+static int write_json(struct diff *d, const struct change *c,
+		      const char *held)
 {
 	struct json_writer *w = &d->json;
 	AUTO_FREE char *path = str_format("%s%s%s", d->prefix ? d->prefix : "",
@@ -115,6 +122,7 @@ static int write_json(struct diff *d, const struct change *c)
 	if (!path)
 		return -ENOMEM;
 	json_object(w);
+	json_put_text(w, "held", held);
 	json_put_string(w, "kind", kind_names[c->kind]);
 	put_mode(w, "mode", c->mode);
 	if (c->kind == CHANGE_MODIFIED)
@@ -128,13 +136,20 @@ static int write_json(struct diff *d, const struct change *c)
 static int show(void *arg, const struct change *c)
 {
 	struct diff *d = arg;
+	const char *held = protect_reason(&d->protect, c);
 
-	return d->report.json ? write_json(d, c) : print_line(d, c);
+	d->held += held != NULL;
+	return d->report.json ? write_json(d, c, held)
+			      : print_line(d, c, held);
 }
 
-/* One layer: upper below layer_fd, over the host's directory recorded. */
+/*
+ * One layer: upper below layer_fd, over the host's directory recorded, where
+ * globs are what the policy protects.
+ */
 static int show_layer(struct diff *d, int layer_fd, const char *recorded,
-		      bool copied, struct error *err)
+		      bool copied, const struct strlist *globs,
+		      struct error *err)
 {
 	struct changes_counts counts = {0};
 	AUTO_CLOSE int below = -1;
@@ -145,7 +160,11 @@ static int show_layer(struct diff *d, int layer_fd, const char *recorded,
 		if (below < 0)
 			return below;
 	}
-	r = changes_scan(layer_fd, below, copied, 0, show, d, &counts, err);
+	r = protect_init(&d->protect, globs, below, err);
+	if (r == 0)
+		r = changes_scan(layer_fd, below, copied, 0, show, d, &counts,
+				 err);
+	protect_done(&d->protect);
 	if (r != 0 && d->report.failed)
 		return 0; /* report_end says it. */
 	d->total.added += counts.added;
@@ -169,7 +188,7 @@ static int show_layers(struct diff *d, const struct pick *p, struct error *err)
 
 	d->prefix = NULL;
 	if (has_layer(p->fd, "upper"))
-		r = show_layer(d, p->fd, rec->source, copied, err);
+		r = show_layer(d, p->fd, rec->source, copied, &p->protect, err);
 	for (size_t i = 0; i < p->write.n && r == 0; i++) {
 		char name[STATE_WRITE_NAME_MAX];
 		AUTO_CLOSE int fd = -1;
@@ -182,7 +201,7 @@ static int show_layers(struct diff *d, const struct pick *p, struct error *err)
 		if (fd < 0)
 			return error_errno(err, "cannot open %s", name);
 		d->prefix = p->write.items[i];
-		r = show_layer(d, fd, d->prefix, false, err);
+		r = show_layer(d, fd, d->prefix, false, NULL, err);
 	}
 	return r;
 }
@@ -205,6 +224,7 @@ static void end_json(struct diff *d, const struct pick *p)
 	json_put_uint(w, "added", d->total.added);
 	json_put_uint(w, "bytes", d->total.bytes);
 	json_put_uint(w, "deleted", d->total.deleted);
+	json_put_uint(w, "held", d->held);
 	json_put_uint(w, "inodes", d->total.inodes);
 	json_put_uint(w, "modified", d->total.modified);
 	json_object_end(w);
@@ -232,11 +252,14 @@ static void end_text(struct diff *d, const struct pick *p)
 	if (!d->stat)
 		return;
 	buf_addf(&d->report.out,
-		 "%llu changed: %llu added, %llu modified, %llu deleted; the "
-		 "layer holds ",
+		 "%llu changed: %llu added, %llu modified, %llu deleted; ",
 		 (unsigned long long)n, (unsigned long long)d->total.added,
 		 (unsigned long long)d->total.modified,
 		 (unsigned long long)d->total.deleted);
+	if (d->held > 0)
+		buf_addf(&d->report.out, "%llu of them held back; ",
+			 (unsigned long long)d->held);
+	buf_add_str(&d->report.out, "the layer holds ");
 	num_human_size(&d->report.out, d->total.bytes);
 	buf_add_char(&d->report.out, '\n');
 }
@@ -250,7 +273,8 @@ int verb_diff(const struct options *o)
 	int r;
 
 	if (state_open(&state, &err) < 0 ||
-	    pick_task(&state, o->n_rest ? o->rest[0] : NULL, &p, &err) < 0)
+	    pick_task(&state, o->n_rest ? o->rest[0] : NULL, &p, &err) < 0 ||
+	    pick_policy(&p, &err) < 0)
 		return report_refuse(err.text);
 	r = report_init(&d.report, o);
 	if (r != 0)

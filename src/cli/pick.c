@@ -17,21 +17,29 @@ void pick_done(struct pick *p)
 	close_fd(p->fd);
 	record_done(&p->record);
 	strlist_done(&p->write);
+	strlist_done(&p->protect);
 	*p = (struct pick)PICK_INIT;
 }
 
-/* A task that never got a policy has no further layers. */
-static void read_write(struct pick *p)
+int pick_policy(struct pick *p, struct error *err)
 {
 	AUTO_BUF struct buf json = BUF_INIT(POLICY_TEXT_MAX);
 	struct policy policy;
+	int r = io_read_file(p->fd, "policy.json", &json);
 
-	if (io_read_file(p->fd, "policy.json", &json) < 0 ||
-	    policy_from_json(buf_str(&json), json.len, &policy, NULL) < 0)
-		return;
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0)
+		return error_set(err, r, "cannot read policy.json of %s: %s",
+				 p->id, strerror(-r));
+	r = policy_from_json(buf_str(&json), json.len, &policy, err);
+	if (r < 0)
+		return error_prefix(err, "policy.json of %s", p->id);
 	p->write = policy.write;
-	policy.write = (struct strlist){0};
+	p->protect = policy.protect;
+	policy.write = policy.protect = (struct strlist){0};
 	policy_done(&policy);
+	return 0;
 }
 
 /* Takes fd. A task that has no record (yet) is shown with an empty one. */
@@ -44,8 +52,6 @@ static int fill(const char *id, int fd, struct pick *ret)
 		record_init(&ret->record);
 		memcpy(ret->record.id, id, STATE_ID_SIZE);
 	}
-	if (faccessat(fd, "write.0", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-		read_write(ret);
 	return 0;
 }
 

@@ -11,8 +11,9 @@ struct pick {
 	int fd; /* of the task's directory */
 	bool alive;
 	struct record record; /* of its end, or of its start while it runs */
-	/* What write.0, write.1 ... lie over, by the task's own policy. */
-	struct strlist write;
+	/* After pick_policy, by the task's own policy: what write.0, write.1
+	 * ... lie over, and which paths of the source it protects. */
+	struct strlist write, protect;
 };
 
 #define AUTO_PICK __attribute__((cleanup(pick_done)))
@@ -30,6 +31,12 @@ int pick_task(const struct state *s, const char *want, struct pick *ret,
 /* A task whose id is known. */
 int pick_open(const struct state *s, const char *id, struct pick *ret,
 	      struct error *err);
+
+/*
+ * Fills what the task's policy says. A task that never got one has none of it.
+ * 0 or negative.
+ */
+int pick_policy(struct pick *p, struct error *err);
 
 /*
  * Opens the host directory that a layer lies over, as the record names it

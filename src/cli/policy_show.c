@@ -71,6 +71,9 @@ static const struct row files_before[] = {
 };
 
 static const struct row files_after[] = {
+	{"files", "git's settings and hooks, start-up files of editors, "
+	 "agents, shells, tools", "write; held back at promotion", IMPLICIT,
+	 "path of each change"},
 	{"files", "home", "read, write; private, empty at the start", IMPLICIT,
 	 "tmpfs"},
 	{"files", "/tmp /dev/shm", "read, write; private", IMPLICIT, "tmpfs"},
@@ -196,6 +199,8 @@ static void add_files(struct rows *rows, const struct policy *p)
 		  "files.write", "overlay with an upper layer + Landlock");
 	add_paths(rows, &p->deny, "hidden", "files.deny",
 		  "whiteout in a layer over the path");
+	add_paths(rows, &p->protect, "held back at promotion", "files.protect",
+		  "path of each change");
 	ADD_ALL(rows, files_after);
 }
 

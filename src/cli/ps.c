@@ -312,6 +312,9 @@ static int show_one(struct report *r, const struct state *s, const char *want,
 	size_t n = 0;
 	int e = pick_task(s, want, &p, err);
 
+	/* What it says is shown; a task without it is shown too. */
+	if (e == 0)
+		pick_policy(&p, NULL);
 	if (e == 0 && p.alive)
 		e = processes_of(p.fd, &list, &n, err);
 	if (e < 0)

@@ -4,13 +4,19 @@
 #include "cli/launch.h"
 #include "cli/outcome.h"
 #include "cli/own.h"
+#include "cli/report.h"
 #include "workspace/changes.h"
+#include "workspace/protect.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#define HELD_PATH_MAX 200
 
 /* Where --json goes: a file that is opened before anything runs, or -1. */
 static int json_fd = -1;
@@ -59,14 +65,45 @@ static int json_refusal(const struct options *o, const struct launch *l,
 	return EXIT_REFUSED;
 }
 
-/* Adds one layer (layer_fd holds upper/) over below_fd to the sums. */
+/* What promotion would hold back. */
+struct held {
+	struct protect protect; /* of the layer that is counted */
+	uint64_t n;
+	char *first; /* that is no directory, if there is one */
+	bool first_is_directory;
+};
+
+static int count_held(void *arg, const struct change *c)
+{
+	struct held *held = arg;
+
+	if (!protect_reason(&held->protect, c))
+		return 0;
+	held->n++;
+	if (held->first && (!held->first_is_directory || S_ISDIR(c->mode)))
+		return 0;
+	free(held->first);
+	held->first = strdup(c->path);
+	held->first_is_directory = S_ISDIR(c->mode);
+	return held->first ? 0 : -ENOMEM;
+}
+
+/*
+ * Adds one layer (layer_fd holds upper/) over below_fd to the sums. globs are
+ * what the policy protects there.
+ */
 static int count_layer(struct record *r, int layer_fd, int below_fd,
-		       bool copied, struct error *err)
+		       bool copied, const struct strlist *globs,
+		       struct held *held, struct error *err)
 {
 	struct changes_counts counts = {0};
-	int n = changes_scan(layer_fd, below_fd, copied, 0, NULL, NULL,
-			     &counts, err);
+	int n = protect_init(&held->protect, globs, below_fd, err);
 
+	if (n == 0)
+		n = changes_scan(layer_fd, below_fd, copied, 0, count_held,
+				 held, &counts, err);
+	protect_done(&held->protect);
+	r->changes.held = held->n;
 	r->changes.added += counts.added;
 	r->changes.modified += counts.modified;
 	r->changes.deleted += counts.deleted;
@@ -76,7 +113,7 @@ static int count_layer(struct record *r, int layer_fd, int below_fd,
 }
 
 static int count_grant(const struct launch *l, struct record *r, size_t i,
-		       struct error *err)
+		       struct held *held, struct error *err)
 {
 	int flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
 	const char *path = l->plan.spec.write.items[i];
@@ -91,14 +128,15 @@ static int count_grant(const struct launch *l, struct record *r, size_t i,
 	below = open(path, flags);
 	if (below < 0)
 		return error_errno(err, "%s", path);
-	return count_layer(r, layer, below, false, err);
+	return count_layer(r, layer, below, false, NULL, held, err);
 }
 
 /*
  * Counts the changes and puts the numbers into the record. Layers in which
  * nothing differs from what they lie over are not kept.
  */
-static void count_changes(const struct launch *l, struct record *r)
+static void count_changes(const struct launch *l, struct record *r,
+			  struct held *held)
 {
 	bool copied = l->plan.spec.workspace == WORKSPACE_COPY;
 	struct record_changes *c = &r->changes;
@@ -111,9 +149,10 @@ static void count_changes(const struct launch *l, struct record *r)
 	if (geteuid() != 0)
 		own_enter(NULL);
 	if (l->source.path)
-		n = count_layer(r, l->task_fd, l->source.fd, copied, &err);
+		n = count_layer(r, l->task_fd, l->source.fd, copied,
+				&l->policy.protect, held, &err);
 	for (size_t i = 0; n == 0 && i < l->plan.spec.write.n; i++)
-		n = count_grant(l, r, i, &err);
+		n = count_grant(l, r, i, held, &err);
 	if (n < 0) {
 		fprintf(stderr, "pinfold: cannot count the changes: %s\n",
 			err.text);
@@ -127,16 +166,36 @@ static void count_changes(const struct launch *l, struct record *r)
 		fprintf(stderr, "pinfold: %s\n", err.text);
 }
 
-static void say_changes(const struct launch *l, const struct record *r)
+/* The first of what is held back, and how many more there are. */
+static void add_held(struct buf *text, const struct held *held)
+{
+	AUTO_BUF struct buf path = BUF_INIT(PATH_MAX * 8);
+
+	buf_addf(text, ", %ju held back (", (uintmax_t)held->n);
+	report_path(&path, held->first);
+	if (path.len > HELD_PATH_MAX)
+		buf_addf(text, "one with a long name");
+	else
+		buf_add_str(text, buf_str(&path));
+	if (held->n > 1)
+		buf_addf(text, " and %ju more", (uintmax_t)held->n - 1);
+	buf_add_char(text, ')');
+}
+
+static void say_changes(const struct launch *l, const struct record *r,
+			const struct held *held)
 {
 	const struct record_changes *c = &r->changes;
 	uint64_t n = c->added + c->modified + c->deleted;
+	AUTO_BUF struct buf text = BUF_INIT(2 * HELD_PATH_MAX + 256);
 
 	if (!c->known || n == 0)
 		return;
-	fprintf(stderr,
-		"pinfold: %ju file%s changed, held back; pinfold diff %s\n",
-		(uintmax_t)n, n == 1 ? "" : "s", l->id);
+	buf_addf(&text, "%ju file%s changed", (uintmax_t)n, n == 1 ? "" : "s");
+	if (held->first)
+		add_held(&text, held);
+	buf_addf(&text, "; pinfold diff %s", l->id);
+	report_note(buf_str(&text));
 }
 
 /* The keeper died: everything it kept is gone with it; we clean up. */
@@ -162,6 +221,7 @@ static int report(struct launch *l, const struct options *o,
 {
 	bool json = options_has(o, OPT_JSON);
 	bool scan = !outcome->ended.changes_known;
+	struct held held = {.protect = PROTECT_INIT};
 	struct error err = {0};
 	struct record r;
 	int status;
@@ -186,8 +246,9 @@ static int report(struct launch *l, const struct options *o,
 		fprintf(stderr, "pinfold: %s\n", err.text);
 		return status;
 	}
-	count_changes(l, &r);
-	say_changes(l, &r);
+	count_changes(l, &r, &held);
+	say_changes(l, &r, &held);
+	free(held.first);
 	if (json) {
 		int bad = print_json(&r);
 

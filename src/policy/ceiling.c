@@ -82,7 +82,7 @@ static const char *wider_entry(const struct policy_field *f,
 	const struct strlist *mine = field_list_const(f, p);
 	const struct strlist *theirs = field_list_const(f, ceiling);
 
-	if (f->type == FIELD_DENY) {
+	if (field_is_denial(f)) {
 		for (size_t i = 0; i < theirs->n; i++) {
 			if (!covered(mine, theirs->items[i]))
 				return theirs->items[i];
@@ -122,6 +122,8 @@ static bool field_is_wider(const struct policy_field *f, const struct policy *p,
 		return false;
 	if (f->type == FIELD_DENY)
 		buf_add_str(how, "the denial of ");
+	if (f->type == FIELD_GLOBS)
+		buf_add_str(how, "the protection of ");
 	/* Of a variable, the name alone: its value may be a secret. */
 	if (f->type == FIELD_ENV) {
 		buf_addf(how, "%.*s", (int)strcspn(entry, "="), entry);
@@ -129,8 +131,8 @@ static bool field_is_wider(const struct policy_field *f, const struct policy *p,
 		return true;
 	}
 	str_quote(how, entry, 200);
-	buf_add_str(how, f->type == FIELD_DENY ? " is missing"
-					       : " is not permitted");
+	buf_add_str(how, field_is_denial(f) ? " is missing"
+					    : " is not permitted");
 	return true;
 }
 
@@ -175,14 +177,19 @@ int policy_check_sealed(const struct policy *p, const struct policy *base,
 
 static int add_denials(struct policy *p, const struct policy *ceiling)
 {
-	const struct policy_field *f = field_find("files.deny");
+	for (size_t k = 0; k < n_policy_fields; k++) {
+		const struct policy_field *f = &policy_fields[k];
+		const struct strlist *theirs;
 
-	for (size_t i = 0; i < ceiling->deny.n; i++) {
-		if (!strlist_has(&p->deny, ceiling->deny.items[i]) &&
-		    strlist_add(&p->deny, ceiling->deny.items[i]) < 0)
-			return -ENOMEM;
+		if (!field_is_denial(f))
+			continue;
+		theirs = field_list_const(f, ceiling);
+		for (size_t i = 0; i < theirs->n; i++) {
+			if (strlist_add(field_list(f, p), theirs->items[i]) < 0)
+				return -ENOMEM;
+		}
+		field_normalise(f, field_list(f, p));
 	}
-	field_normalise(f, &p->deny);
 	return 0;
 }
 
@@ -208,7 +215,7 @@ static void narrow_defaults(struct policy *p, const struct policy *ceiling)
 		    (p->given & field_bit(f)))
 			continue;
 		if (field_is_list(f)) {
-			if (f->type != FIELD_DENY)
+			if (!field_is_denial(f))
 				narrow_list(f, p, ceiling);
 		} else if (scalar_is_wider(f, p, ceiling)) {
 			field_put(f, p, field_get(f, ceiling));

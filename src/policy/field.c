@@ -84,8 +84,16 @@ const struct policy_field policy_fields[] = {
 		   "only: globs are refused by this version."},
 	{.name = "files.label", .type = FIELD_REFUSED,
 	 .help = "the label of what is read"},
-	{.name = "files.protect", .type = FIELD_REFUSED,
-	 .help = "further paths held back at promotion"},
+	{.name = "files.protect", .type = FIELD_GLOBS, AT(protect),
+	 .example = "[\".github/workflows/**\"]",
+	 .help = "further paths that are held back at promotion",
+	 .manual = "Globs relative to the source: * and ? stay within a "
+		   "component, ** stands for any number of them. What matches "
+		   "is protected with everything below it. The task can "
+		   "change it; what it changes is told as held back. Built-in "
+		   "ones come on top: git's configuration and hooks, and what "
+		   "editors, agents, shells and tools run or obey when they "
+		   "start."},
 	{.name = "files.read", .type = FIELD_PATHS, AT(read),
 	 .example = "[/opt/models]",
 	 .help = "paths of the host that the task may read",
@@ -244,6 +252,11 @@ bool field_is_scalar(const struct policy_field *f)
 bool field_is_list(const struct policy_field *f)
 {
 	return f->type >= FIELD_PATHS && f->type <= FIELD_ENV;
+}
+
+bool field_is_denial(const struct policy_field *f)
+{
+	return f->type == FIELD_DENY || f->type == FIELD_GLOBS;
 }
 
 bool field_is_value(const struct policy_field *f)

@@ -32,6 +32,7 @@ enum field_type {
 	FIELD_MILLI,    /* thousandths */
 	FIELD_PATHS,    /* list of absolute paths */
 	FIELD_DENY,     /* list of absolute or relative literal paths */
+	FIELD_GLOBS,    /* list of globs relative to the source (base/glob.h) */
 	FIELD_NAMES,    /* list of environment names */
 	FIELD_ENV,      /* mapping of environment names to texts */
 };
@@ -72,6 +73,8 @@ bool field_is_value(const struct policy_field *f);
 bool field_is_scalar(const struct policy_field *f);
 /* True for one of the lists. */
 bool field_is_list(const struct policy_field *f);
+/* True for a list that takes away: more entries permit less. */
+bool field_is_denial(const struct policy_field *f);
 /* Bits of the field, or of all fields of a section (given or not as a name). */
 uint64_t field_mask(const char *name);
 #define FIELD_ALL UINT64_MAX

@@ -45,6 +45,7 @@ void policy_done(struct policy *p)
 	strlist_done(&p->read);
 	strlist_done(&p->write);
 	strlist_done(&p->deny);
+	strlist_done(&p->protect);
 	strlist_done(&p->env_pass);
 	strlist_done(&p->env_set);
 	*p = (struct policy){0};

@@ -67,6 +67,7 @@ struct policy {
 	struct strlist read;  /* absolute, normal host paths; sorted, unique */
 	struct strlist write; /* likewise; changes there are held back too */
 	struct strlist deny;  /* absolute, or relative to the source; literal */
+	struct strlist protect; /* globs relative to the source */
 	struct policy_limits limits;
 	struct strlist env_pass; /* names taken from the caller's environment */
 	struct strlist env_set;  /* "NAME=value", sorted by name, unique */

@@ -17,6 +17,7 @@
 #define MILLI_PATTERN "^(0|[1-9][0-9]*)([.][0-9]{1,3})?$"
 #define NAME_PATTERN "^[A-Za-z_][A-Za-z0-9_]*$"
 #define ABSOLUTE_PATTERN "^/."
+#define GLOB_PATTERN "^[^/]"
 #define DENY_PATTERN "^[^*?\\[~][^*?\\[]*$"
 
 static void write_default(struct json_writer *w, const struct policy_field *f)
@@ -97,6 +98,8 @@ static const char *entry_pattern(const struct policy_field *f)
 {
 	if (f->type == FIELD_PATHS)
 		return ABSOLUTE_PATTERN;
+	if (f->type == FIELD_GLOBS)
+		return GLOB_PATTERN;
 	return f->type == FIELD_DENY ? DENY_PATTERN : NAME_PATTERN;
 }
 

@@ -12,7 +12,7 @@
 
 /* Bytes that the tree of the largest snapshot can take. */
 #define TREE_MAX ((size_t)64 << 20)
-#define VALUES_MAX (6 * POLICY_LIST_MAX)
+#define VALUES_MAX (7 * POLICY_LIST_MAX)
 
 static bool in_snapshot(const struct policy_field *f)
 {

@@ -2,6 +2,7 @@
  * Values of policy fields from text and to text. What field_format writes,
  * field_parse reads back, so that a snapshot is itself a policy.
  */
+#include "base/glob.h"
 #include "base/num.h"
 #include "base/str.h"
 #include "policy/field.h"
@@ -246,9 +247,25 @@ static int check_path(const struct policy_field *f, const char *path,
 	return 0;
 }
 
+static int check_glob(const struct policy_field *f, const char *glob,
+		      struct error *err)
+{
+	const char *fault = glob_fault(glob);
+
+	if (!str_is_utf8(glob, strlen(glob)))
+		fault = "is not UTF-8, so that a policy cannot name it";
+	if (glob[0] == '/')
+		fault = "is not relative to the source";
+	if (strlen(glob) >= PATH_MAX)
+		fault = "is longer than a path can be";
+	return fault ? bad_entry(f, glob, fault, err) : 0;
+}
+
 int field_check_entry(const struct policy_field *f, const char *entry,
 		      struct error *err)
 {
+	if (f->type == FIELD_GLOBS)
+		return check_glob(f, entry, err);
 	if (f->type == FIELD_PATHS || f->type == FIELD_DENY)
 		return check_path(f, entry, err);
 	if (!is_env_name(entry))

@@ -214,7 +214,7 @@ class Stand:
         why = self.judge(r, lines, killed) or self.outside()
         self.slowest = max(self.slowest, r.seconds if r else HANG_S)
         may_keep = r is not None and (r.out == b'confined\n' or
-                                      'held back' in r.text())
+                                      'changed; pinfold diff' in r.text())
         left = self.left_files(may_keep)
         if not why and left and not killed and self.strict(call):
             why = f'left: {left[:6]}; {r}'

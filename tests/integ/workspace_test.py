@@ -58,7 +58,7 @@ def judge_changes(box, r, mode):
     counts = record['changes']
     equal(counts['added'] + counts['modified'] + counts['deleted'],
           len(found), 'the record counts what diff lists')
-    within(r.text(), f'{len(found)} files changed, held back; pinfold diff '
+    within(r.text(), f'{len(found)} files changed; pinfold diff '
            f'{record["id"]}')
 
 
@@ -195,7 +195,7 @@ def an_empty_source_and_one_with_20000_files_start_alike(box):
                big, '--json').expect(0)
     equal(r.out.strip(), b'20000')
     # A directory that was deleted counts as one.
-    changes = {'added': 0, 'deleted': 1, 'modified': 1}
+    changes = {'added': 0, 'deleted': 1, 'held': 0, 'modified': 1}
     equal(r.json()['changes'], changes)
     r = box.sh('rm -r d9; echo x >>d7/f7', '--source', big, '--workspace',
                'copy', '--json').expect(0)
@@ -381,7 +381,8 @@ def a_directory_granted_for_writing_is_written_in_a_view(box):
                f'{box.top}/w1', '--write', f'{box.top}/w2', '--json').expect(0)
     equal([tree_state(f'{box.top}/{n}') for n in ('w1', 'w2')], before)
     record = r.json()
-    equal(record['changes'], {'added': 1, 'deleted': 1, 'modified': 1})
+    equal(record['changes'],
+          {'added': 1, 'deleted': 1, 'held': 0, 'modified': 1})
     out = box.pinfold('diff', '--stat', record['id']).expect(0).out
     for name in (f'{box.top}/w1/f', f'{box.top}/w2/f', f'{box.top}/w2/new'):
         within(out, name.encode())
@@ -518,7 +519,8 @@ def denied_files_are_not_there_and_are_left_alone(box):
                    '--workspace', mode, '--json').expect(0)
         equal(r.out, b'plain', mode)
         record = r.json()
-        equal(record['changes'], {'added': 0, 'deleted': 0, 'modified': 0},
+        equal(record['changes'],
+              {'added': 0, 'deleted': 0, 'held': 0, 'modified': 0},
               f'{mode}: hidden files are no changes')
         box.gone(record['id'])
 

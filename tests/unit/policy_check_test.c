@@ -237,6 +237,12 @@ static void lists_compare_with_a_ceiling_entry_by_entry(void **state)
 	assert_int_equal(policy_check_ceiling(&p, &ceiling, &err), -EPERM);
 	assert_int_equal(strlist_add(&p.deny, "x"), 0);
 	assert_int_equal(policy_check_ceiling(&p, &ceiling, &err), 0);
+	assert_int_equal(strlist_add(&ceiling.protect, "ci/**"), 0);
+	ceiling.given |= field_mask("files.protect");
+	assert_int_equal(policy_check_ceiling(&p, &ceiling, &err), -EPERM);
+	assert_says(&err, "the protection of \"ci/**\" is missing");
+	assert_int_equal(strlist_add(&p.protect, "ci"), 0);
+	assert_int_equal(policy_check_ceiling(&p, &ceiling, &err), 0);
 	/* "/" in a ceiling is any path. */
 	assert_int_equal(policy_add_path(&ceiling, false, "/", NULL), 0);
 	assert_int_equal(policy_add_path(&p, false, "/any/path", NULL), 0);
@@ -258,6 +264,7 @@ static void defaults_are_lowered_to_a_ceiling_and_words_are_not(void **state)
 	assert_int_equal(policy_set(&ceiling, "classify.data", "confidential",
 				    NULL), 0);
 	assert_int_equal(strlist_add(&ceiling.deny, ".env"), 0);
+	assert_int_equal(strlist_add(&ceiling.protect, "ci/**"), 0);
 	ceiling.given |= field_mask("files.deny") | field_mask("env.pass");
 	strlist_done(&ceiling.env_pass);
 	assert_int_equal(strlist_add(&ceiling.env_pass, "LANG"), 0);
@@ -267,6 +274,7 @@ static void defaults_are_lowered_to_a_ceiling_and_words_are_not(void **state)
 	assert_int_equal(p.limits.processes, 100);
 	assert_int_equal(p.data, DATA_CONFIDENTIAL);
 	assert_true(strlist_has(&p.deny, ".env"));
+	assert_true(strlist_has(&p.protect, "ci/**"));
 	assert_int_equal(p.env_pass.n, 1);
 	/* Stated, it is an error. */
 	assert_int_equal(policy_set_limit(&p, "processes=101", NULL), 0);

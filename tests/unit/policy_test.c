@@ -17,7 +17,7 @@ static const char built_in[] =
 	"\"impact\":\"medium\"},\"env\":{\"pass\":[\"COLORTERM\",\"LANG\","
 	"\"LANGUAGE\",\"LC_ALL\",\"LC_COLLATE\",\"LC_CTYPE\",\"LC_MESSAGES\","
 	"\"LC_NUMERIC\",\"LC_TIME\",\"NO_COLOR\",\"TERM\",\"TZ\"],\"set\":{}},"
-	"\"files\":{\"deny\":[],\"read\":[],\"workspace\":{\"mode\":\"auto\"},"
+	"\"files\":{\"deny\":[],\"protect\":[],\"read\":[],\"workspace\":{\"mode\":\"auto\"},"
 	"\"write\":[]},\"identity\":\"single\",\"image\":\"host\","
 	"\"limits\":{\"cpu_time\":\"none\",\"cpus\":\"none\","
 	"\"disk\":\"10GiB\",\"enforce\":\"best\",\"idle\":\"none\","
@@ -127,6 +127,7 @@ static void make_full(struct policy *p)
 	assert_int_equal(policy_add_path(p, false, "/opt/b", NULL), 0);
 	assert_int_equal(policy_add_path(p, true, "/srv/\xc3\xa9\n", NULL), 0);
 	assert_int_equal(strlist_add(&p->deny, ".env"), 0);
+	assert_int_equal(strlist_add(&p->protect, "**/[a-c]*.yml"), 0);
 }
 
 static void a_snapshot_is_read_back_as_the_same_policy(void **state)
@@ -150,6 +151,7 @@ static void a_snapshot_is_read_back_as_the_same_policy(void **state)
 	assert_int_equal(q.workspace, WORKSPACE_COPY);
 	assert_int_equal(q.read.n, 2);
 	assert_string_equal(q.read.items[0], "/opt/a");
+	assert_string_equal(q.protect.items[0], "**/[a-c]*.yml");
 	/* Sorted by name: "A" comes before "A1" although '=' comes after. */
 	assert_string_equal(q.env_set.items[0], "A=quote \" and \n line");
 	assert_string_equal(q.env_set.items[1], "A1=1");
@@ -193,6 +195,7 @@ static const struct {
 	{"\"read\":[]", "\"read\":[\"a\"]", "absolute"},
 	{"\"read\":[]", "\"read\":[\"/a\\u0000b\"]", "NUL"},
 	{"\"deny\":[]", "\"deny\":[\"*.pem\"]", "glob"},
+	{"\"protect\":[]", "\"protect\":[\"/x\"]", "relative"},
 	{"\"set\":{}", "\"set\":{\"1A\":\"x\"}", "variable"},
 	{"\"set\":{}", "\"set\":{\"A\":1}", "env.set"},
 	{"\"LANG\"", "\"LANG=x\"", "variable"},

@@ -91,7 +91,7 @@ static int fill(struct record *r)
 	bad |= record_add_refusal(r, &refusal);
 	r->refusals_dropped = 7;
 	r->usage = (struct record_usage){1, 2, 3, 4, 5, 6, 7};
-	r->changes = (struct record_changes){true, 1, 2, 3};
+	r->changes = (struct record_changes){true, 1, 2, 3, 1};
 	return bad ? -ENOMEM : 0;
 }
 
