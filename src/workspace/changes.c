@@ -35,6 +35,7 @@ struct scan {
 	uint64_t budget; /* bytes that may still be compared */
 	change_fn *fn;
 	void *arg;
+	const struct manifest_entry *was; /* of the entry that is looked at */
 	struct changes_counts counts;
 };
 
@@ -65,12 +66,20 @@ static int report(struct scan *s, const char *name, enum change_kind kind,
 {
 	struct buf *path = &s->walk.path;
 	size_t len = path->len;
+	const struct change_place place = {
+		.upper_fd = walk_fd(&s->walk),
+		.below_fd = walk_top(&s->walk)->other,
+		.name = name,
+		.manifest = s->copied ? &s->manifest : NULL,
+		.was = s->was,
+	};
 	struct change c = {
 		.kind = kind,
 		.mode = now ? now->st_mode : before,
 		.mode_before = before,
 		.size = now && S_ISREG(now->st_mode) ? (uint64_t)now->st_size
 						     : 0,
+		.place = &place,
 	};
 	int r;
 
@@ -121,6 +130,7 @@ static void look_up(struct scan *s, const char *name, const struct stat *now,
 
 	*ret = (struct before){0};
 	e = l->block ? manifest_find(&s->manifest, l->block, name) : NULL;
+	s->was = e;
 	if (!e)
 		return;
 	ret->mode = (mode_t)e->mode;
@@ -288,6 +298,7 @@ static int list_deleted_copied(struct scan *s, struct error *err)
 		if (!e)
 			return error_set(err, -EBADMSG,
 					 "the manifest of the copy is damaged");
+		s->was = e;
 		r = report_if_gone(s, e->name, (mode_t)e->mode, err);
 	}
 	return r;

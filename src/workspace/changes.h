@@ -13,6 +13,18 @@
 
 enum change_kind { CHANGE_ADDED, CHANGE_MODIFIED, CHANGE_DELETED };
 
+struct manifest;
+struct manifest_entry;
+
+/* Where a change stands, for who takes it over. Valid during the call alone. */
+struct change_place {
+	int upper_fd;	  /* the directory that holds it */
+	int below_fd;	  /* that directory in the source; -1: none */
+	const char *name; /* "." for the top itself */
+	const struct manifest *manifest;  /* copy mode, else NULL */
+	const struct manifest_entry *was; /* copy mode: NULL if added */
+};
+
 /*
  * One changed path. A directory that merely holds changes is not one; a
  * directory whose own mode changed is "modified" (the top itself is "."); one
@@ -35,6 +47,7 @@ struct change {
 	mode_t mode;      /* type and permissions now (before, if deleted) */
 	mode_t mode_before; /* 0 if added */
 	uint64_t size;    /* now; 0 if deleted or not a regular file */
+	const struct change_place *place; /* NULL where nobody scanned */
 };
 
 /* Called for each change in the order of the walk; non-zero ends the scan. */
