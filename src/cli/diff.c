@@ -1,6 +1,7 @@
 /*
  * pinfold diff: what a task changed in its source and in the other directories
- * that it could write. Memory does not grow with the number of changes. No
+ * that it could write, each in the order of its paths. Memory does not grow
+ * with the number of changes (cli/sorted.h). No
  * name reaches the terminal as the agent wrote it if it holds anything that a
  * terminal would not just print.
  */
@@ -11,6 +12,7 @@
 #include "cli/own.h"
 #include "cli/pick.h"
 #include "cli/report.h"
+#include "cli/sorted.h"
 #include "schema/json.h"
 #include "workspace/changes.h"
 #include "workspace/protect.h"
@@ -143,6 +145,27 @@ static int show(void *arg, const struct change *c)
 			      : print_line(d, c, held);
 }
 
+/* In the order of paths; held back is what d->protect says. */
+static int scan_sorted(struct diff *d, int layer_fd, int below, bool copied,
+		       struct changes_counts *counts, struct error *err)
+{
+	AUTO_SORTED struct sorted sorted;
+	int r, shown;
+
+	/* What does not fit in memory goes to a file in the task's directory. */
+	sorted_init(&sorted, layer_fd);
+	r = changes_scan(layer_fd, below, copied, 0, sorted_add, &sorted,
+			 counts, err);
+	/* Of a scan that failed, what it found is shown all the same. */
+	shown = sorted_each(&sorted, show, d);
+	if (d->report.failed)
+		return 0; /* report_end says it. */
+	if (shown < 0)
+		return error_set(err, shown, "cannot sort the changes: %s",
+				 strerror(-shown));
+	return r;
+}
+
 /*
  * One layer: upper below layer_fd, over the host's directory recorded, where
  * globs are what the policy protects.
@@ -162,11 +185,8 @@ static int show_layer(struct diff *d, int layer_fd, const char *recorded,
 	}
 	r = protect_init(&d->protect, globs, below, err);
 	if (r == 0)
-		r = changes_scan(layer_fd, below, copied, 0, show, d, &counts,
-				 err);
+		r = scan_sorted(d, layer_fd, below, copied, &counts, err);
 	protect_done(&d->protect);
-	if (r != 0 && d->report.failed)
-		return 0; /* report_end says it. */
 	d->total.added += counts.added;
 	d->total.modified += counts.modified;
 	d->total.deleted += counts.deleted;

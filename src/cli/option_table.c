@@ -287,7 +287,8 @@ const struct verb_row verb_rows[] = {
 		.help = "show what a task has changed",
 		.manual =
 "Shows the files that TASK, or the last task of this source, has added, "
-"changed or removed.",
+"changed or removed, in the order of the bytes of their paths. What it changed "
+"in further directories comes after that, each by itself with its whole path.",
 	},
 	{
 		.name = "discard", .synopsis = "[TASK]...",

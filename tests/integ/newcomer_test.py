@@ -1,13 +1,13 @@
 #!/usr/bin/python3
+# limit: 300 s
 """What somebody meets who uses pinfold for the first time: hints, wording,
 progress, what is passed on without being asked for."""
 import json
 import os
 import shutil
 import socket
-import subprocess
 
-from box import case, check, equal, main, within, Skip
+from box import PINFOLD, Skip, case, check, equal, main, within
 
 INSIDE = '/usr/bin/python3'
 
@@ -86,6 +86,54 @@ def a_look_up_in_an_exec_is_said_at_its_end(box):
     equal(r.json()['refusals'], 0)
     check('refused (' not in r.text(), r)
     box.kill(task)
+
+
+# ---- diff ----
+
+@case
+def diff_lists_paths_in_order_whatever_order_they_were_made_in(box):
+    for name in ('zz', 'mid/old', 'b-side'):
+        box.write(name, 'old')
+    other = f'{box.home}/other'
+    os.mkdir(other)
+    r = box.sh(f'for i in 9 1 5 3 7 10; do echo $i >f$i; mkdir d$i; '
+               f'echo $i >d$i/g$i; done; rm zz; echo x >>mid/old; echo >B; '
+               f'echo y >b-side; mkdir b; echo >b/z; echo >b/a; '
+               f'echo >{other}/n2; echo >{other}/n1', '--write', other,
+               '--json').expect(0)
+    task = r.json()['id']
+    found = [c['path'] for c in box.changes(task)['changes']]
+    own = [p for p in found if not p.startswith('/')]
+    check(len(own) == 25, own)
+    equal(found, sorted(own) + [f'{other}/n1', f'{other}/n2'])
+    for words in ((), ('--stat',)):
+        lines = box.pinfold('diff', task, *words).expect(0).out.decode()
+        listed = [line.split()[-1].rstrip('/')
+                  for line in lines.splitlines()[:len(found)]]
+        equal(listed, found, words)
+
+
+@case
+def diff_of_40000_changes_is_in_order_and_takes_little_memory(box):
+    r = box.run('--json', '--', INSIDE, '-c', """
+import os
+for d in range(80, 0, -1):
+    os.mkdir(f"d{d}-{'x' * 100}")
+    for f in range(500):
+        os.mknod(f"d{d}-{'x' * 100}/{'y' * 100}{f * 7919 % 500}")
+""", timeout=300).expect(0)
+    task = r.json()['id']
+    process = box.spawn([PINFOLD, 'diff', task])
+    out = process.stdout.read()
+    _, _, usage = os.wait4(process.pid, 0)
+    process.returncode = 0
+    paths = [line[3:].rstrip('/') for line in out.decode().splitlines()]
+    equal(len(paths), 40080)
+    check(paths == sorted(paths), 'not in order')
+    check(usage.ru_maxrss < 32 << 10, f'{usage.ru_maxrss} KiB')
+    equal([n for n in os.listdir(box.folder(task)) if 'sorted' in n], [])
+    box.pinfold('discard', '--yes', task).expect(0)
+    return f'{usage.ru_maxrss >> 10} MiB'
 
 
 # ---- one wording for what ran out of time ----
