@@ -17,7 +17,7 @@ static const char *reason(const struct exec_report *r)
 	const struct front_outcome *o = r->outcome;
 
 	if (!o)
-		return "refused";
+		return r->signal ? "stopped" : "refused";
 	if (o->timed_out || o->done.limit[0])
 		return "limit";
 	if (!o->done_known)
@@ -54,7 +54,7 @@ static void put_object(struct json_writer *w, const struct exec_report *r)
 	json_put_int(w, "signal",
 		     done.status >= 0 && WIFSIGNALED(done.status)
 			     ? WTERMSIG(done.status)
-			     : 0);
+			     : r->signal);
 	json_put_text(w, "task", r->task);
 	json_object_end(w);
 }

@@ -9,7 +9,8 @@ struct exec_report {
 	char *const *argv;
 	const struct front_outcome *outcome; /* NULL: refused */
 	const char *error;		     /* text of a refusal, or NULL */
-	int status;			     /* that exec ends with */
+	int signal; /* that came before the command ran, or 0 */
+	int status; /* that exec ends with */
 };
 
 /*

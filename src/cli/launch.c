@@ -513,6 +513,8 @@ int launch_start(struct launch *l, const struct options *o, bool stay,
 	/* Beside the keeper's work, and before anything may be run. */
 	if (r == 0)
 		r = write_snapshot(l, err);
+	if (r == 0 && front_signal())
+		r = error_set(err, -EINTR, "interrupted");
 	if (r < 0)
 		give_up(l);
 	return r;

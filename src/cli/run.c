@@ -46,23 +46,30 @@ static int print_json(const struct record *r)
 	return io_write_all(json_fd >= 0 ? json_fd : 2, b.data, b.len);
 }
 
-static int json_refusal(const struct options *o, const struct launch *l,
-			const struct error *err)
+/*
+ * The command never ran: because something failed, or because a signal came,
+ * of which nobody has to be told.
+ */
+static int no_run(const struct options *o, const struct launch *l,
+		  const struct error *err)
 {
+	int sig = front_signal();
 	struct record r;
 
-	if (!options_has(o, OPT_JSON))
-		return launch_refuse(err);
 	record_init(&r);
 	snprintf(r.id, sizeof(r.id), "%s", l->id);
 	r.state = RECORD_ENDED;
-	r.reason = REASON_REFUSED;
-	r.exit_status = EXIT_REFUSED;
-	r.error = strdup(err->text);
-	launch_refuse(err);
-	print_json(&r);
+	r.reason = sig ? REASON_STOPPED : REASON_REFUSED;
+	r.signal = sig;
+	r.exit_status = sig ? 128 + sig : EXIT_REFUSED;
+	r.error = strdup(sig ? "ended by a signal before the command ran"
+			     : err->text);
+	if (!sig)
+		launch_refuse(err);
+	if (options_has(o, OPT_JSON))
+		print_json(&r);
 	record_done(&r);
-	return EXIT_REFUSED;
+	return sig ? 128 + sig : EXIT_REFUSED;
 }
 
 /* What promotion would hold back. */
@@ -268,6 +275,7 @@ int verb_run(const struct options *o)
 	struct launch l;
 	int r, status;
 
+	front_catch_signals();
 	launch_init(&l);
 	r = open_json(o, &err);
 	if (r == 0)
@@ -281,9 +289,9 @@ int verb_run(const struct options *o)
 	if (r == 0)
 		r = front_attend(&l.front, &l.plan, flags, true, &outcome,
 				 &err);
-	if (r < 0) {
+	if (r < 0 || outcome.interrupted) {
 		launch_abandon(&l);
-		status = json_refusal(o, &l, &err);
+		status = no_run(o, &l, &err);
 	} else if (outcome.lost && !outcome.ended_known) {
 		status = lost(&l, options_has(o, OPT_JSON));
 	} else {

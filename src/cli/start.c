@@ -11,11 +11,15 @@ int verb_start(const struct options *o)
 	struct launch l;
 	int r, status = 0;
 
+	front_catch_signals();
 	launch_init(&l);
 	r = launch_start(&l, o, true, &err);
 	if (r == 0)
 		r = front_wait_ready(&l.front, &l.plan, &err);
-	if (r < 0) {
+	if (front_signal()) {
+		launch_abandon(&l);
+		status = 128 + front_signal();
+	} else if (r < 0) {
 		launch_abandon(&l);
 		status = launch_refuse(&err);
 	} else {

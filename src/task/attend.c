@@ -47,6 +47,8 @@ struct attendance {
 /* For the signal handler. */
 static volatile sig_atomic_t handler_channel = -1;
 static volatile sig_atomic_t handler_whole_task;
+/* Before a command runs there is nobody to pass a signal on to. */
+static volatile sig_atomic_t command_runs, noted_signal;
 static int wake_pipe[2] = {-1, -1};
 static volatile sig_atomic_t saw_winch, saw_tstp, saw_cont;
 
@@ -68,12 +70,22 @@ static void wake_drain(void)
 		;
 }
 
+static bool is_deadly(int sig)
+{
+	return sig == SIGTERM || sig == SIGINT || sig == SIGHUP ||
+	       sig == SIGQUIT;
+}
+
 static void on_signal(int sig)
 {
 	int saved = errno;
 	int channel = handler_channel;
 
-	if (sig == SIGWINCH || sig == SIGTSTP || sig == SIGCONT) {
+	if (!command_runs && is_deadly(sig)) {
+		if (!noted_signal)
+			noted_signal = sig;
+		wake();
+	} else if (sig == SIGWINCH || sig == SIGTSTP || sig == SIGCONT) {
 		saw_winch |= sig == SIGWINCH;
 		saw_tstp |= sig == SIGTSTP;
 		saw_cont |= sig == SIGCONT;
@@ -96,16 +108,53 @@ static void on_signal(int sig)
 	errno = saved;
 }
 
+/* Now there is who gets signals: what was noted before is passed on. */
+static void starts(void)
+{
+	int sig = noted_signal;
+
+	command_runs = true;
+	noted_signal = 0;
+	if (sig)
+		on_signal(sig);
+}
+
 static const int forwarded[] = {SIGINT,	 SIGTERM, SIGHUP, SIGQUIT,
 				SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT,
 				SIGTSTP};
+
+/* What the caller ignores (nohup) stays ignored. */
+static void handle(int sig, const struct sigaction *action)
+{
+	struct sigaction ignore = {.sa_handler = SIG_IGN};
+	struct sigaction old;
+
+	if (sigaction(sig, action, &old) == 0 && old.sa_handler == SIG_IGN)
+		sigaction(sig, &ignore, NULL);
+}
+
+void front_catch_signals(void)
+{
+	struct sigaction action = {.sa_handler = on_signal,
+				   .sa_flags = SA_RESTART};
+
+	sigemptyset(&action.sa_mask);
+	for (size_t i = 0; i < ARRAY_SIZE(forwarded); i++) {
+		if (is_deadly(forwarded[i]))
+			handle(forwarded[i], &action);
+	}
+}
+
+int front_signal(void)
+{
+	return noted_signal;
+}
 
 static void install_handlers(const struct attendance *a, bool whole_task)
 {
 	/* No SA_RESTART: a blocked write to stdout must come back. */
 	struct sigaction action = {.sa_handler = on_signal};
 	struct sigaction ignore = {.sa_handler = SIG_IGN};
-	struct sigaction old;
 
 	/* Without the pipe only that one moment is lost. */
 	if (pipe2(wake_pipe, O_CLOEXEC | O_NONBLOCK) < 0)
@@ -113,12 +162,8 @@ static void install_handlers(const struct attendance *a, bool whole_task)
 	sigemptyset(&action.sa_mask);
 	handler_whole_task = whole_task;
 	handler_channel = a->front->channel;
-	for (size_t i = 0; i < ARRAY_SIZE(forwarded); i++) {
-		/* What the caller ignores (nohup) stays ignored. */
-		if (sigaction(forwarded[i], &action, &old) == 0 &&
-		    old.sa_handler == SIG_IGN)
-			sigaction(forwarded[i], &ignore, NULL);
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(forwarded); i++)
+		handle(forwarded[i], &action);
 	sigaction(SIGPIPE, &ignore, NULL);
 }
 
@@ -126,18 +171,13 @@ static void install_handlers(const struct attendance *a, bool whole_task)
 static void remove_handlers(void)
 {
 	struct sigaction none = {.sa_handler = SIG_DFL};
-	struct sigaction ignore = {.sa_handler = SIG_IGN};
-	struct sigaction old;
 
 	handler_channel = -1;
 	close_fd(wake_pipe[0]);
 	close_fd(wake_pipe[1]);
 	wake_pipe[0] = wake_pipe[1] = -1;
-	for (size_t i = 0; i < ARRAY_SIZE(forwarded); i++) {
-		if (sigaction(forwarded[i], &none, &old) == 0 &&
-		    old.sa_handler == SIG_IGN)
-			sigaction(forwarded[i], &ignore, NULL);
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(forwarded); i++)
+		handle(forwarded[i], &none);
 }
 
 static void terminal_raw(struct attendance *a)
@@ -344,6 +384,9 @@ static void pump_output(struct attendance *a, int i)
 {
 	ssize_t n = -1;
 
+	/* Who prints runs, even if the word of it is still on its way. */
+	if (!command_runs)
+		starts();
 	if (!a->out_copy[i]) {
 		n = splice(a->out[i], NULL, i + 1, NULL, OUTPUT_BYTES,
 			   SPLICE_F_MOVE);
@@ -407,6 +450,9 @@ static int handle_message(struct attendance *a, const struct task_plan *plan)
 		break;
 	case FRONT_STREAMS:
 		take_streams(a, &m);
+		break;
+	case FRONT_STARTED:
+		starts();
 		break;
 	case FRONT_STOPPED:
 		suspend(a);
@@ -480,6 +526,17 @@ static void attend_streams(struct attendance *a, const struct pollfd *p)
 		pump_input(a);
 }
 
+/* A deadly signal came, and no word yet that the command runs? */
+static bool is_interrupted(const struct attendance *a)
+{
+	struct pollfd p = {.fd = a->front->channel, .events = POLLIN};
+
+	if (!noted_signal || command_runs || poll(&p, 1, 0) > 0)
+		return false;
+	a->outcome->interrupted = noted_signal;
+	return true;
+}
+
 static int attend_loop(struct attendance *a, const struct task_plan *plan,
 		       bool whole_task)
 {
@@ -487,6 +544,8 @@ static int attend_loop(struct attendance *a, const struct task_plan *plan,
 		struct pollfd p[AT_COUNT];
 		int r;
 
+		if (is_interrupted(a))
+			return 0;
 		attend_slots(a, p);
 		handle_flags(a);
 		if (poll(p, AT_COUNT, wait_ms(a)) < 0) {

@@ -66,9 +66,21 @@ struct front_outcome {
 	int output_error; /* errno: the caller's stdout or stderr takes no more */
 	bool lost; /* the keeper died: clean up after it */
 	bool timed_out; /* timeout_ms passed */
+	/* The signal that came before the command ran, or 0: the task, or the
+	 * exec, is to be abandoned. */
+	int interrupted;
 	/* What came last to standard error was not the end of a line. */
 	bool open_line;
 };
+
+/*
+ * From here on SIGTERM, SIGINT, SIGHUP and SIGQUIT are noted, unless the caller
+ * ignores them, until front_attend passes them on to a command that runs. What
+ * takes time before that asks front_signal between its steps.
+ */
+void front_catch_signals(void);
+/* The first one that was noted, or 0. */
+int front_signal(void);
 
 /*
  * Attends the exec that was asked for until it is done (whole_task: until the

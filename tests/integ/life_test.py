@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # limit: 300 s
 """The end of a task, whatever dies first: nothing is left, nothing is late."""
+import json
 import os
 import signal
 import subprocess
@@ -233,20 +234,58 @@ def a_signal_at_any_moment_of_the_start_ends_the_run(box):
     """Before pinfold has its handlers it dies by the signal itself."""
     statuses = set()
     for words in ([], ['-t']):
-        for ms in range(0, 100, 4):
+        for step in range(60):
+            ms, number = step * 1.3, (15, 2, 1)[step % 3]
             process = box.spawn([PINFOLD, 'run', *words, '--', 'sleep',
                                  '3011'])
             time.sleep(ms / 1000)
             seen = below(process.pid)
-            process.terminate()
+            process.send_signal(number)
             r = box.finish(process, timeout=20)
             statuses.add(r.status)
-            check(r.status in (-15, 143, 125), f'after {ms} ms: {r}')
+            check(r.status in (-number, 128 + number),
+                  f'signal {number} after {ms} ms: {r}')
+            equal(r.err, b'', f'said, after {ms} ms')
             wait_for(lambda s=seen: not [p for p, t in s.items()
                                          if b.start_time(p) == t], b.GONE_S,
                      f'the end after {ms} ms')
     equal(processes_with('sleep\x003011'), [])
     return f'statuses {sorted(statuses)}'
+
+
+@case
+def a_signal_at_any_moment_of_an_exec_ends_it_alone(box):
+    task = box.start()
+    for step in range(40):
+        ms, number = step * 0.6, (15, 2, 1)[step % 3]
+        client = box.spawn([PINFOLD, 'exec', task, '--', 'sleep', '3013'])
+        time.sleep(ms / 1000)
+        client.send_signal(number)
+        r = box.finish(client, timeout=20)
+        check(r.status in (-number, 128 + number),
+              f'signal {number} after {ms} ms: {r}')
+    wait_for(lambda: not processes_with('sleep\x003013'), 20, 'their end')
+    box.exec(task, '--', 'true').expect(0)
+    box.kill(task)
+
+
+@case
+def a_signal_at_any_moment_of_a_start_leaves_no_sandbox_unnamed(box):
+    for step in range(30):
+        number = (15, 2, 1)[step % 3]
+        process = box.spawn([PINFOLD, 'start'])
+        time.sleep(step * 1.5 / 1000)
+        process.send_signal(number)
+        r = box.finish(process, timeout=20)
+        task = r.out.decode().strip()
+        check(r.status in (-number, 128 + number) if not task
+              else r.status in (0, -number), r)
+        if task:
+            box.pinfold('kill', task).expect(0)
+    running = [t['id'] for t in json.loads(
+        box.pinfold('ps', '--json').expect(0).out)['tasks']
+        if t['source'] == box.source]
+    equal(running, [])
 
 
 @case
