@@ -35,6 +35,7 @@ void record_done(struct record *r)
 	strlist_done(&r->labels);
 	free(r->source);
 	free(r->workdir);
+	free(r->home);
 	free(r->workspace);
 	free(r->tier);
 	free(r->identity);

@@ -81,6 +81,7 @@ struct record {
 	struct strlist labels; /* "K=V" */
 	char *source;   /* host path, or NULL for none */
 	char *workdir;
+	char *home;     /* of the commands */
 	char *workspace; /* "overlay", "copy", "direct", "none" */
 	char *tier;
 	char *identity;

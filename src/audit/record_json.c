@@ -52,6 +52,7 @@ static const struct field record_fields[] = {
 	FIELD(enforced, TYPE_ENFORCED),
 	FIELD(error, TYPE_STRING),
 	FIELD(exit_status, TYPE_INT),
+	FIELD(home, TYPE_STRING),
 	FIELD(id, TYPE_ID),
 	FIELD(identity, TYPE_STRING),
 	FIELD(kernel, TYPE_STRING),

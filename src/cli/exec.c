@@ -109,6 +109,13 @@ static int attend(struct front *f, const struct options *o, struct policy *p,
 		bad = error_set(err, -ENOMEM, "out of memory");
 	if (bad == 0)
 		bad = identity_names(&s, err);
+	/* The home is the task's, wherever the client has its own. */
+	if (bad == 0 && r->home) {
+		free(s.home);
+		s.home = strdup(r->home);
+		if (!s.home)
+			bad = error_set(err, -ENOMEM, "out of memory");
+	}
 	if (bad == 0)
 		bad = launch_environment(p, &s, flags & EXEC_TTY, &env, err);
 	s.id = NULL;
@@ -134,16 +141,21 @@ static int status_of(const struct options *o, const char *id,
 	return outcome_status(outcome, o->rest[1], p->limits.wall_ms);
 }
 
+/* The command never ran. What a signal interrupted needs no words. */
 static int refuse(const struct options *o, const struct error *err)
 {
+	int sig = front_signal();
 	const struct exec_report report = {
 		.task = o->rest[0],
 		.argv = o->rest + 1,
-		.error = err->text,
-		.status = EXIT_REFUSED,
+		.error = sig ? "ended by a signal before the command ran"
+			     : err->text,
+		.signal = sig,
+		.status = sig ? 128 + sig : EXIT_REFUSED,
 	};
 
-	launch_refuse(err);
+	if (!sig)
+		launch_refuse(err);
 	return exec_report(o, &report);
 }
 
@@ -159,6 +171,7 @@ int verb_exec(const struct options *o)
 	struct record rec;
 	int r, status;
 
+	front_catch_signals();
 	r = task_connect(o->rest[0], &f, id, &task_fd, &err);
 	if (r == 0)
 		r = read_task(task_fd, &p, &rec, &err);
@@ -167,7 +180,7 @@ int verb_exec(const struct options *o)
 		return refuse(o, &err);
 	}
 	r = attend(&f, o, &p, &rec, id, &outcome, &err);
-	if (r < 0) {
+	if (r < 0 || outcome.interrupted) {
 		status = refuse(o, &err);
 	} else {
 		report.task = id;

@@ -55,14 +55,20 @@ static int wait_ended(struct target *t, uint64_t grace_ms)
 			continue;
 		if (r == 0)
 			return error_set(&t->err, -ETIMEDOUT,
-					 "task %s does not end; see `pinfold "
-					 "ps %s`", t->id, t->id);
+					 "task %s was not stopped after %us: "
+					 "pinfold ps %s shows what is left",
+					 t->id, (unsigned)(ANSWER_MS + grace_ms) /
+							1000, t->id);
 		r = channel_recv(t->front.channel, &m);
 		if (r <= 0) /* It ended without us. */
 			return 0;
 		message_done(&m);
 		if (m.type == FRONT_ENDED)
 			return 0;
+		if (m.type == FRONT_FAILED)
+			return error_set(&t->err, -EBUSY,
+					 "%s has too many clients to be "
+					 "reached: end one of them", t->id);
 	}
 }
 

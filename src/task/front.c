@@ -120,13 +120,35 @@ int front_spawn_error(struct error *err)
 			 keeper_start.program, strerror(keeper_start.error));
 }
 
-/* The keeper does not answer: because it never started, perhaps. */
-static int unreachable(int r, struct error *err)
+/* The text of a failure that the keeper has sent. */
+static int failed(const struct message *m, struct error *err)
 {
+	struct failure failure;
+
+	memcpy(&failure, m->data, sizeof(failure));
+	failure.text[sizeof(failure.text) - 1] = '\0';
+	return error_set(err, failure.code, "%s", failure.text);
+}
+
+/*
+ * The keeper does not answer: because it never started, perhaps, or because it
+ * has said why and gone.
+ */
+static int unreachable(const struct front *f, int r, struct error *err)
+{
+	static struct message m;
 	int started = front_spawn_error(err);
 
 	if (started < 0)
 		return started;
+	if (r == -EPIPE && channel_recv(f->channel, &m) > 0) {
+		int known = message_check(&m, front_from_keeper,
+					  n_front_from_keeper, 1, err);
+
+		message_done(&m);
+		if (known == 0 && m.type == FRONT_FAILED)
+			return failed(&m, err);
+	}
 	return error_set(err, r, "cannot reach the keeper: %s", strerror(-r));
 }
 
@@ -151,7 +173,7 @@ int front_send_plan(struct front *f, const struct task_plan *plan,
 	fds[PLAN_FD_TASK] = task_fd;
 	fds[PLAN_FD_LOCK] = lock_fd;
 	r = channel_send(f->channel, FRONT_PLAN, NULL, 0, fds, PLAN_FD_COUNT);
-	return r < 0 ? unreachable(r, err) : 0;
+	return r < 0 ? unreachable(f, r, err) : 0;
 }
 
 int front_connect(struct front *f, const char *socket_path, struct error *err)
@@ -243,13 +265,12 @@ int front_wait_ready(struct front *f, const struct task_plan *plan,
 		     struct error *err)
 {
 	static struct message m;
-	struct failure failure;
 	int r;
 
 	for (;;) {
 		r = channel_recv(f->channel, &m);
 		if (r <= 0)
-			return unreachable(-EPIPE, err);
+			return unreachable(f, -ECONNRESET, err);
 		r = message_check(&m, front_from_keeper, n_front_from_keeper,
 				  1, err);
 		message_done(&m);
@@ -264,9 +285,7 @@ int front_wait_ready(struct front *f, const struct task_plan *plan,
 		case FRONT_READY:
 			return 0;
 		case FRONT_FAILED:
-			memcpy(&failure, m.data, sizeof(failure));
-			failure.text[sizeof(failure.text) - 1] = '\0';
-			return error_set(err, failure.code, "%s", failure.text);
+			return failed(&m, err);
 		default:
 			return error_set(err, -EPROTO,
 					 "unexpected message %u", m.type);
@@ -289,7 +308,7 @@ int front_exec(struct front *f, const char *workdir, char *const argv[],
 		head.cols = size.ws_col;
 	}
 	r = channel_send(f->channel, FRONT_EXEC, &head, sizeof(head), &args, 1);
-	return r < 0 ? unreachable(r, err) : 0;
+	return r < 0 ? unreachable(f, r, err) : 0;
 }
 
 void front_done(struct front *f)

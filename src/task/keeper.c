@@ -104,6 +104,19 @@ static int copy_list(struct strlist *to, const struct strlist *from)
 	return 0;
 }
 
+/* What the label "name" says, the last one if there are several. */
+static int name_of(const struct strlist *labels, char **ret)
+{
+	const char *name = NULL;
+
+	for (size_t i = 0; i < labels->n; i++) {
+		if (str_starts(labels->items[i], "name="))
+			name = labels->items[i] + strlen("name=");
+	}
+	*ret = copy(name);
+	return name && !*ret ? -ENOMEM : 0;
+}
+
 static int fill_record(struct keeper *k, struct error *err)
 {
 	const struct task_plan *p = &k->plan;
@@ -116,6 +129,7 @@ static int fill_record(struct keeper *k, struct error *err)
 	r->exit_status = -1;
 	r->source = copy(s->source);
 	r->workdir = copy(p->workdir);
+	r->home = copy(s->home);
 	r->workspace = copy(s->source ? policy_workspace_name(s->workspace)
 				      : "none");
 	r->tier = copy(policy_tier_name(s->tier));
@@ -126,8 +140,9 @@ static int fill_record(struct keeper *k, struct error *err)
 	r->uid = p->caller_uid;
 	r->started_us = p->started_us;
 	if (copy_list(&r->argv, &p->argv) < 0 ||
-	    copy_list(&r->labels, &p->labels) < 0 || !r->workdir ||
-	    !r->workspace || !r->tier || !r->identity || !r->kernel)
+	    copy_list(&r->labels, &p->labels) < 0 ||
+	    name_of(&p->labels, &r->name) < 0 || !r->workdir ||
+	    !r->home || !r->workspace || !r->tier || !r->identity || !r->kernel)
 		return error_set(err, -ENOMEM, "out of memory");
 	return 0;
 }
@@ -184,7 +199,7 @@ static void drop_client(struct keeper *k, size_t i)
 
 static void accept_client(struct keeper *k)
 {
-	struct ucred who;
+	struct ucred who = {.uid = (uid_t)-1};
 	socklen_t len = sizeof(who);
 	/* Who does not read what we tell it must not hold us. */
 	int fd = accept4(k->listener, NULL, NULL,
@@ -201,7 +216,19 @@ static void accept_client(struct keeper *k)
 			}
 		}
 	}
+	if (who.uid == geteuid() || who.uid == 0)
+		keeper_exec_no_room(k, fd);
 	close(fd);
+}
+
+/* The last slots are kept for those who end the task. */
+static bool may_exec(const struct keeper *k, int fd)
+{
+	for (size_t i = KEEPER_EXEC_CLIENTS; i < KEEPER_CLIENTS_MAX; i++) {
+		if (k->clients[i] == fd)
+			return false;
+	}
+	return true;
 }
 
 static void stop_request(struct keeper *k, const struct message *m)
@@ -232,7 +259,10 @@ static bool handle_front(struct keeper *k, int fd)
 	}
 	switch (m->type) {
 	case FRONT_EXEC:
-		r = keeper_exec_request(k, fd, m);
+		if (may_exec(k, fd))
+			r = keeper_exec_request(k, fd, m);
+		else
+			keeper_exec_no_room(k, fd);
 		break;
 	case FRONT_SIGNAL:
 		memcpy(&s, m->data, sizeof(s));

@@ -20,7 +20,9 @@
 #include <sys/types.h>
 
 #define KEEPER_EXECS_MAX 64
-#define KEEPER_CLIENTS_MAX 64
+/* Clients that may have commands, and further ones that may end the task. */
+#define KEEPER_EXEC_CLIENTS 64
+#define KEEPER_CLIENTS_MAX (KEEPER_EXEC_CLIENTS + 4)
 /* How long an exec's output is drained after its command ended, when other
  * processes still hold the pipe (stay only). */
 #define DRAIN_MS 100
@@ -134,6 +136,8 @@ int keeper_confine(struct keeper *k, struct error *err);
 
 /* keeper_exec.c */
 int keeper_exec_request(struct keeper *k, int client, struct message *m);
+/* Tells a client that there is no room for it or for its command. */
+void keeper_exec_no_room(const struct keeper *k, int client);
 void keeper_exec_streams(struct keeper *k, struct message *m);
 void keeper_exec_started(struct keeper *k, const struct exec_head *head);
 void keeper_exec_stopped(struct keeper *k, const struct exec_signal *s);

@@ -77,6 +77,17 @@ static void refuse(int client, int error)
 	tell_done(client, &done);
 }
 
+void keeper_exec_no_room(const struct keeper *k, int client)
+{
+	struct failure f = {.code = -EBUSY};
+
+	snprintf(f.text, sizeof(f.text),
+		 "task %s has %d commands at once already, which is the most: "
+		 "wait until one of them has ended",
+		 k->plan.spec.id, KEEPER_EXECS_MAX);
+	channel_send(client, FRONT_FAILED, &f, sizeof(f), NULL, 0);
+}
+
 int keeper_exec_request(struct keeper *k, int client, struct message *m)
 {
 	AUTO_CLOSE int args = message_take_fd(m, 0);
@@ -87,8 +98,12 @@ int keeper_exec_request(struct keeper *k, int client, struct message *m)
 		if (k->execs[i].id == 0)
 			e = &k->execs[i];
 	}
-	if (!e || k->ending) {
-		refuse(client, e ? ESHUTDOWN : EAGAIN);
+	if (k->ending) {
+		refuse(client, ESHUTDOWN);
+		return 0;
+	}
+	if (!e) {
+		keeper_exec_no_room(k, client);
 		return 0;
 	}
 	memcpy(&head, m->data, sizeof(head));

@@ -6,8 +6,10 @@ import json
 import os
 import shutil
 import socket
+import subprocess
 
-from box import PINFOLD, Skip, case, check, equal, main, within
+from box import (PINFOLD, Skip, case, check, equal, main, processes_with,
+                 wait_for, within)
 
 INSIDE = '/usr/bin/python3'
 
@@ -16,6 +18,7 @@ INSIDE = '/usr/bin/python3'
 
 LOOK_UP = '''
 import socket
+import subprocess
 try:
     socket.getaddrinfo("example.com", 80)
 except socket.gaierror as e:
@@ -51,6 +54,7 @@ def look_ups_and_connects_are_told_apart(box):
 def names_of_the_sandbox_itself_are_found_and_no_refusal(box):
     r = box.run('--json', '--', INSIDE, '-c', '''
 import socket
+import subprocess
 print(socket.gethostbyname("localhost"),
       socket.gethostbyname(socket.gethostname()),
       bool(socket.getfqdn()))
@@ -154,6 +158,55 @@ def run_and_exec_say_in_the_same_words_that_time_ran_out(box):
     r = box.exec(task, '--json', '--', 'sleep', '60').expect(124)
     within(r.text(), 'pinfold: limit: wall: the task was stopped after 2s\n')
     equal((r.json()['reason'], r.json()['limit']), ('limit', 'wall'))
+
+
+# ---- sandboxes that stay ----
+
+@case
+def exec_takes_its_home_from_the_task_and_not_from_its_caller(box):
+    task = box.start()
+    elsewhere = f'{box.top}/elsewhere'
+    os.mkdir(elsewhere)
+    show = ['--', 'sh', '-c', 'echo $HOME; cd; pwd']
+    here = box.exec(task, *show).expect(0).out
+    for home in (elsewhere, '/nonexistent', ''):
+        r = box.exec(task, *show, env={**box.env, 'HOME': home,
+                                       'XDG_STATE_HOME': f'{box.top}/state'})
+        r.expect(0, out=here)
+    r = box.run(*show).expect(0, out=here)
+    box.kill(task)
+
+
+@case
+def the_65th_client_is_told_that_there_are_64_and_stop_still_works(box):
+    task = box.start()
+    clients = [box.spawn([PINFOLD, 'exec', task, '--', 'sleep', '3301'],
+                         stdout=subprocess.DEVNULL,
+                         stderr=subprocess.DEVNULL) for _ in range(64)]
+    wait_for(lambda: len(processes_with('sleep\x003301')) >= 128, 60,
+             '64 commands')
+    r = box.exec(task, '--', 'true').expect(125)
+    within(r.text(), f'{task} has 64 commands at once already')
+    equal(r.err.count(b'\n'), 1)
+    idle = []
+    for _ in range(70):  # connections that take the spare places too
+        s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        s.connect(f'{box.sockets}/{task}')
+        idle.append(s)
+    r = box.exec(task, '--', 'true').expect(125)
+    within(r.text(), f'{task} has 64 commands at once already')
+    within(box.pinfold('stop', task).expect(125).text(), 'too many clients')
+    for s in idle:
+        s.close()
+    wait_for(lambda: box.exec(task, '--', 'true').status == 125 and
+             'at once' in box.exec(task, '--', 'true').text(), 20, 'room')
+    clients[0].kill()
+    clients[0].wait(20)
+    wait_for(lambda: box.exec(task, '--', 'true').status == 0, 20,
+             'a free place')
+    box.pinfold('stop', '--grace', '100ms', task).expect(0)
+    for client in clients[1:]:
+        client.wait(20)
 
 
 if __name__ == '__main__':

@@ -76,6 +76,7 @@ static int fill(struct record *r)
 	bad |= strlist_add(&r->labels, "a=b");
 	bad |= !(r->source = strdup("/src/\xff"));
 	bad |= !(r->workdir = strdup("/src"));
+	bad |= !(r->home = strdup("/home/a"));
 	bad |= !(r->workspace = strdup("overlay"));
 	bad |= !(r->tier = strdup("container"));
 	bad |= !(r->identity = strdup("single"));
