@@ -76,19 +76,26 @@ static bool is_deadly(int sig)
 	       sig == SIGQUIT;
 }
 
+/* True for what is only noted: it is the loop's to act on. */
+static bool note(int sig)
+{
+	if (!command_runs && is_deadly(sig)) {
+		if (!noted_signal)
+			noted_signal = sig;
+		return true;
+	}
+	saw_winch |= sig == SIGWINCH;
+	saw_tstp |= sig == SIGTSTP;
+	saw_cont |= sig == SIGCONT;
+	return sig == SIGWINCH || sig == SIGTSTP || sig == SIGCONT;
+}
+
 static void on_signal(int sig)
 {
 	int saved = errno;
 	int channel = handler_channel;
 
-	if (!command_runs && is_deadly(sig)) {
-		if (!noted_signal)
-			noted_signal = sig;
-		wake();
-	} else if (sig == SIGWINCH || sig == SIGTSTP || sig == SIGCONT) {
-		saw_winch |= sig == SIGWINCH;
-		saw_tstp |= sig == SIGTSTP;
-		saw_cont |= sig == SIGCONT;
+	if (note(sig)) {
 		wake();
 	} else if (channel >= 0 && handler_whole_task &&
 		   (sig == SIGTERM || sig == SIGHUP)) {

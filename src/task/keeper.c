@@ -117,12 +117,19 @@ static int name_of(const struct strlist *labels, char **ret)
 	return name && !*ret ? -ENOMEM : 0;
 }
 
+static char *kernel_release(void)
+{
+	struct utsname u;
+
+	return strdup(uname(&u) == 0 ? u.release : "");
+}
+
 static int fill_record(struct keeper *k, struct error *err)
 {
 	const struct task_plan *p = &k->plan;
 	const struct sandbox_spec *s = &p->spec;
 	struct record *r = &k->record;
-	struct utsname u;
+	int bad;
 
 	snprintf(r->id, sizeof(r->id), "%s", s->id);
 	r->state = RECORD_RUNNING;
@@ -134,15 +141,16 @@ static int fill_record(struct keeper *k, struct error *err)
 				      : "none");
 	r->tier = copy(policy_tier_name(s->tier));
 	r->identity = copy(policy_identity_name(s->identity));
-	r->kernel = copy(uname(&u) == 0 ? u.release : "");
+	r->kernel = kernel_release();
 	r->policy_name = copy(p->policy_name);
 	memcpy(r->policy_digest, p->policy_digest, sizeof(r->policy_digest));
 	r->uid = p->caller_uid;
 	r->started_us = p->started_us;
-	if (copy_list(&r->argv, &p->argv) < 0 ||
-	    copy_list(&r->labels, &p->labels) < 0 ||
-	    name_of(&p->labels, &r->name) < 0 || !r->workdir ||
-	    !r->home || !r->workspace || !r->tier || !r->identity || !r->kernel)
+	bad = copy_list(&r->argv, &p->argv);
+	bad = bad ? bad : copy_list(&r->labels, &p->labels);
+	bad = bad ? bad : name_of(&p->labels, &r->name);
+	if (bad || !r->workdir || !r->home || !r->workspace || !r->tier ||
+	    !r->identity || !r->kernel)
 		return error_set(err, -ENOMEM, "out of memory");
 	return 0;
 }
