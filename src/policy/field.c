@@ -179,8 +179,8 @@ const struct policy_field policy_fields[] = {
 	 .min = 1, .max = SIZE_LIMIT, .none = true, .fallback = LIMIT_NONE,
 	 .example = "64MiB",
 	 .help = "bytes on standard output and error; stops the task",
-	 .manual = "What a pipe holds, some 128 KiB, may come through beyond "
-		   "it."},
+	 .manual = "Exactly so much comes through, of both streams and of all "
+		   "commands together."},
 	{.name = "limits.processes", .type = FIELD_COUNT,
 	 AT(limits.processes), .min = 1, .max = 4194304, .none = true,
 	 .fallback = 4096, .example = "256",

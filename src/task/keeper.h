@@ -73,6 +73,7 @@ struct keeper_limits {
 	uint64_t started_us, last_activity_us; /* monotonic */
 	uint64_t next_tick_us, next_sample_us;
 	uint64_t output_bytes;
+	bool output_over; /* more was printed than is permitted */
 	uint64_t cpu_us; /* last sample of the whole sandbox */
 	uint64_t memory_peak, processes_peak;
 	uint64_t free_blocks, free_inodes; /* of the state's file system */

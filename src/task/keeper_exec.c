@@ -331,15 +331,55 @@ static int consume(struct keeper *k, struct keeper_exec *e, int from, size_t n)
 	return 0;
 }
 
+/* How much the task may still print, TURN_BYTES at most. */
+static size_t may_print(const struct keeper *k)
+{
+	uint64_t most = k->plan.spec.limits.output;
+	uint64_t so_far = k->limits.output_bytes;
+
+	if (most == LIMIT_NONE || so_far + TURN_BYTES <= most)
+		return TURN_BYTES;
+	return so_far < most ? (size_t)(most - so_far) : 0;
+}
+
+/*
+ * What was printed beyond the limit goes nowhere. The command may have ended
+ * already: then this is what the task ends by.
+ */
+static void print_no_more(struct keeper *k, struct relay *r)
+{
+	relay_close(r);
+	k->limits.output_over = true;
+	if (k->ending && k->reason == REASON_EXIT) {
+		k->reason = REASON_LIMIT;
+		snprintf(k->limit, sizeof(k->limit), "output");
+	}
+}
+
+/* Nothing more may be printed: is there more, or is this the end? */
+static void relay_last(struct keeper *k, const struct keeper_exec *e,
+		       struct relay *r)
+{
+	struct pollfd p = {.fd = r->from, .events = POLLIN};
+	char one;
+
+	/* A pty's end reads as an error, whatever poll says. */
+	if (e->flags & EXEC_TTY ? read(r->from, &one, 1) == 1
+				: poll(&p, 1, 0) == 1 && p.revents & POLLIN)
+		print_no_more(k, r);
+	else
+		relay_close(r);
+}
+
 static ssize_t relay_pipe(struct keeper *k, struct keeper_exec *e,
 			  struct relay *r)
 {
 	ssize_t n;
 
 	if (r->to < 0)
-		return splice(r->from, NULL, k->null_fd, NULL, TURN_BYTES,
+		return splice(r->from, NULL, k->null_fd, NULL, may_print(k),
 			      SPLICE_F_NONBLOCK);
-	n = tee(r->from, r->to, TURN_BYTES, SPLICE_F_NONBLOCK);
+	n = tee(r->from, r->to, may_print(k), SPLICE_F_NONBLOCK);
 	if (n > 0) {
 		int bad = consume(k, e, r->from, (size_t)n);
 
@@ -358,43 +398,52 @@ static bool can_write(int fd)
 	return poll(&p, 1, 0) == 1;
 }
 
+static void log_copy(struct keeper *k, struct keeper_exec *e, const char *data,
+		     size_t n)
+{
+	if (!log_ready(k, e))
+		return;
+	if (n > e->log_left)
+		n = (size_t)e->log_left;
+	e->log_left -= n;
+	if (io_write_all(e->log, data, n) < 0)
+		log_end(e);
+}
+
 static ssize_t relay_copy(struct keeper *k, struct keeper_exec *e,
 			  struct relay *r)
 {
 	char data[PIPE_ATOMIC];
-	size_t keep;
+	size_t most = may_print(k);
 	ssize_t n;
 
 	if (r->to >= 0 && !can_write(r->to)) {
 		errno = EAGAIN;
 		return -1;
 	}
-	n = read(r->from, data, sizeof(data));
+	n = read(r->from, data, most < sizeof(data) ? most : sizeof(data));
 	/* A pty whose last process is gone reads as EIO. */
 	if (n < 0 && errno == EIO)
 		return 0;
 	if (n <= 0)
 		return n;
-	keep = (size_t)n;
 	if (r->to >= 0 && io_write_all(r->to, data, (size_t)n) < 0) {
 		close_fd(r->to);
 		r->to = -1;
 	}
-	if (log_ready(k, e)) {
-		if (keep > e->log_left)
-			keep = (size_t)e->log_left;
-		e->log_left -= keep;
-		if (io_write_all(e->log, data, keep) < 0)
-			log_end(e);
-	}
+	log_copy(k, e, data, (size_t)n);
 	return n;
 }
 
 static void relay_turn(struct keeper *k, struct keeper_exec *e, struct relay *r)
 {
-	ssize_t n = e->flags & EXEC_TTY ? relay_copy(k, e, r)
-					: relay_pipe(k, e, r);
+	ssize_t n;
 
+	if (may_print(k) == 0) {
+		relay_last(k, e, r);
+		return;
+	}
+	n = e->flags & EXEC_TTY ? relay_copy(k, e, r) : relay_pipe(k, e, r);
 	if (n > 0) {
 		r->owed -= (uint64_t)n < r->owed ? (uint64_t)n : r->owed;
 		e->output_bytes += (uint64_t)n;

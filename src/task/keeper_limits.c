@@ -401,7 +401,7 @@ static const char *timer_hit(const struct keeper *k, uint64_t now_us)
 	const struct policy_limits *want = &k->plan.spec.limits;
 	const struct keeper_limits *l = &k->limits;
 
-	if (want->output != LIMIT_NONE && l->output_bytes > want->output)
+	if (l->output_over)
 		return "output";
 	if (want->wall_ms != LIMIT_NONE &&
 	    now_us >= l->started_us + want->wall_ms * 1000u)

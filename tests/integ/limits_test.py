@@ -225,9 +225,35 @@ def open_files_refuses_and_does_not_stop(box):
 def output_stops_who_prints_too_much(box):
     r = box.sh('yes; echo survived', '--limit', 'output=1MiB', '--json')
     r.expect(137, text='limit: output')
-    check(1 << 20 <= len(r.out) < 4 << 20, f'{len(r.out)} bytes came')
+    equal(len(r.out), 1 << 20)
+    equal(r.json()['usage']['output_bytes'], 1 << 20)
     r = box.sh('yes >&2', '--limit', 'output=1MiB')
     r.expect(137, text='limit: output')
+    equal(r.err.count(b'y'), 1 << 19)
+
+
+@case
+def output_is_cut_at_the_byte_however_it_comes(box):
+    """Of a command that is gone before the limit is seen, of both streams, on
+    a terminal, with a limit of a few bytes."""
+    r = box.sh('printf 0123456789', '--limit', 'output=4')
+    r.expect(137, out=b'0123', text='limit: output')
+    equal(box.sh('printf 0123', '--limit', 'output=4').expect(0).out, b'0123')
+    r = box.sh('printf 012345; printf 012345 >&2', '--limit', 'output=8')
+    r.expect(137, text='limit: output')
+    said = r.err.decode().replace('pinfold: limit: output: the task was '
+                                  'stopped\n', '').strip('\n')
+    equal(len(r.out) + len(said), 8)
+    r = box.sh('head -c 300000 /dev/zero | tr "\\0" x', '-t', '--limit',
+               'output=100001')
+    r.expect(137, text='limit: output')
+    equal(len(r.out), 100001)
+    task = box.start('--limit', 'output=1000')
+    r = box.exec(task, '--', 'sh', '-c', 'head -c 900 /dev/zero').expect(0)
+    equal(len(r.out), 900)
+    r = box.exec(task, '--', 'sh', '-c', 'head -c 900 /dev/zero; sleep 60')
+    r.expect(137, text='limit: output')
+    equal(len(r.out), 100)
 
 
 @case
