@@ -30,6 +30,8 @@ enum health {
 	HEALTH_OK,
 	HEALTH_LESS,  /* works, with less */
 	HEALTH_FATAL, /* nothing can run */
+	HEALTH_UNUSED, /* not there, and nothing in this version uses it */
+	HEALTH_UNKNOWN, /* could not be tried */
 };
 
 struct finding {
@@ -164,6 +166,10 @@ static void check_userns(struct finding *f, const struct trial *t)
 		say(f, HEALTH_FATAL, costs,
 		    "sudo sysctl kernel.unprivileged_userns_clone=1",
 		    "kernel.unprivileged_userns_clone is 0");
+	else if (ids_in_chroot(t->userns ? t->userns : t->maps))
+		say(f, HEALTH_FATAL, costs, IDS_CHROOT_FIX,
+		    "this is a chroot, where the kernel makes no user "
+		    "namespaces");
 	else if (getenv("PINFOLD_TASK"))
 		say(f, HEALTH_FATAL, costs, "run pinfold outside of it",
 		    "this is a sandbox of pinfold, which makes none in itself");
@@ -182,8 +188,20 @@ static void check_userns(struct finding *f, const struct trial *t)
 	}
 }
 
+/* Without a user namespace nothing else was tried. */
+static bool untried(struct finding *f, const struct trial *t)
+{
+	if (t->userns == 0 && t->maps == 0)
+		return false;
+	say(f, HEALTH_UNKNOWN, NULL, NULL,
+	    "not tried: that takes a user namespace");
+	return true;
+}
+
 static void check_proc(struct finding *f, const struct trial *t)
 {
+	if (untried(f, t))
+		return;
 	if (t->proc == 0)
 		say(f, HEALTH_OK, NULL, NULL, "a sandbox can have its own /proc");
 	else
@@ -195,6 +213,8 @@ static void check_proc(struct finding *f, const struct trial *t)
 
 static void check_overlay(struct finding *f, const struct trial *t)
 {
+	if (untried(f, t))
+		return;
 	if (t->overlay == 0)
 		say(f, HEALTH_OK, NULL, NULL,
 		    "overlays can be mounted in a user namespace");
@@ -278,9 +298,8 @@ static void check_nft(struct finding *f, const struct trial *t)
 	if (fd >= 0)
 		say(f, HEALTH_OK, NULL, NULL, "nf_tables (for network rules)");
 	else
-		say(f, HEALTH_LESS,
-		    "nothing now: this version has no network rules",
-		    "sudo modprobe nf_tables", "no nf_tables");
+		say(f, HEALTH_UNUSED, NULL, NULL,
+		    "no nf_tables; this version has no network rules");
 }
 
 static void check_kvm(struct finding *f, const struct trial *t)
@@ -289,11 +308,8 @@ static void check_kvm(struct finding *f, const struct trial *t)
 	if (access("/dev/kvm", R_OK | W_OK) == 0)
 		say(f, HEALTH_OK, NULL, NULL, "KVM (for the microvm tier)");
 	else
-		say(f, HEALTH_LESS,
-		    "nothing now: this version has no microvm tier",
-		    errno == EACCES ? "sudo usermod -aG kvm $USER"
-				    : "enable virtualisation in the firmware",
-		    "no KVM");
+		say(f, HEALTH_UNUSED, NULL, NULL,
+		    "no KVM; this version has no microvm tier");
 }
 
 static void check_ids(struct finding *f, const struct trial *t)
@@ -350,7 +366,13 @@ static const struct {
 
 static const char *health_name(enum health h)
 {
-	return h == HEALTH_OK ? "ok" : h == HEALTH_LESS ? "less" : "missing";
+	static const char *const names[] = {
+		[HEALTH_OK] = "ok",	    [HEALTH_LESS] = "less",
+		[HEALTH_FATAL] = "missing", [HEALTH_UNUSED] = "unused",
+		[HEALTH_UNKNOWN] = "unknown",
+	};
+
+	return names[h];
 }
 
 static void print_text(struct report *r, const char *name,

@@ -319,7 +319,10 @@ const struct verb_row verb_rows[] = {
 		.help = "say what this machine can enforce",
 		.manual =
 "Lists the kernel's and the system's mechanisms that pinfold uses, what each "
-"missing one costs, and the command that provides it. For each VARIABLE it "
+"missing one costs, and the command that provides it: \"missing\" where nothing "
+"can run without it (the status is then 125), \"less\" where something is done "
+"in a weaker way, \"unused\" where it is not there and nothing in this version "
+"would use it, \"unknown\" where it could not be tried. For each VARIABLE it "
 "says whether it is set in the environment, and never to what.",
 	},
 	{

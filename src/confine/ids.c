@@ -10,9 +10,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/stat.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 /* Ids of a whole system. */
@@ -173,4 +175,26 @@ int ids_subordinate(const char *file, const char *name, uid_t id,
 			 "identity 'range' needs %u subordinate ids for %s in "
 			 "%s; add the line: %s:%u:%u",
 			 RANGE, name, file, name, unused, RANGE);
+}
+
+/* By the kernel's own structure: not every C library has one. */
+static int look(const char *path, struct statx *ret)
+{
+	return (int)syscall(SYS_statx, AT_FDCWD, path, 0,
+			    STATX_INO | STATX_MNT_ID, ret);
+}
+
+bool ids_in_chroot(int r)
+{
+	struct statx root, first;
+
+	if (look("/", &root) < 0)
+		return false;
+	if (root.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT &&
+	    !(root.stx_attributes & STATX_ATTR_MOUNT_ROOT))
+		return true;
+	if (look("/proc/1/root/", &first) == 0)
+		return root.stx_ino != first.stx_ino ||
+		       root.stx_mnt_id != first.stx_mnt_id;
+	return r == -EPERM && prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == 0;
 }

@@ -47,4 +47,16 @@ int ids_userns_fd(const struct id_extent *uids, size_t n_uids,
 int ids_subordinate(const char *file, const char *name, uid_t id,
 		    struct id_extent *ret, struct error *err);
 
+/*
+ * Are we in a chroot, where the kernel refuses user namespaces to everybody?
+ * Certain where "/" is no mount, or is another than process 1 has; where
+ * neither can be seen, taken from what is left: it was refused (r is the
+ * -EPERM of that) though no filter of system calls is over us.
+ */
+bool ids_in_chroot(int r);
+
+#define IDS_CHROOT_FIX                                                         \
+	"run pinfold outside of it, or enter it with systemd-nspawn -D DIR in "\
+	"place of chroot"
+
 #endif

@@ -53,6 +53,9 @@ static const char *userns_fix(int r)
 		      '1'))
 		return "AppArmor forbids it: sudo apparmor_parser -r "
 		       "/etc/apparmor.d/pinfold (after make install)";
+	if (ids_in_chroot(r))
+		return "this is a chroot, where the kernel makes none: "
+		       IDS_CHROOT_FIX;
 	return "`pinfold doctor` names the cause and the command that fixes "
 	       "it";
 }

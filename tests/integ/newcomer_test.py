@@ -160,6 +160,54 @@ def run_and_exec_say_in_the_same_words_that_time_ran_out(box):
     equal((r.json()['reason'], r.json()['limit']), ('limit', 'wall'))
 
 
+# ---- doctor ----
+
+def checks(text):
+    return {c['name']: c for c in json.loads(text)['checks']}
+
+
+@case
+def doctor_counts_nothing_that_nothing_uses_as_missing(box):
+    r = box.pinfold('doctor', '--json').expect(0)
+    for name in ('nft', 'kvm'):
+        found = checks(r.out)[name]
+        check(found['health'] in ('ok', 'unused'), found)
+        check('fix' not in found and 'costs' not in found, found)
+
+
+@case
+def in_a_chroot_doctor_and_run_say_that_it_is_one(box):
+    """As root of a namespace that may chroot; the root is a plain directory,
+    then a mount of its own."""
+    top = f'{box.top}/root'
+    for name in ('usr', 'proc', 'dev', 'pinfold', 'etc', 'tmp', 'src'):
+        os.makedirs(f'{top}/{name}')
+    for name in ('bin', 'lib', 'lib64'):
+        os.symlink(f'usr/{name}', f'{top}/{name}')
+    for name in ('', '-keeper', '-init', '-watch'):
+        shutil.copy(PINFOLD + name, f'{top}/pinfold')
+    for own in ('true', f'mount --bind {top} {top}'):
+        script = f'''{own}
+mount --rbind /usr {top}/usr
+mount --rbind /proc {top}/proc
+mount --rbind /dev {top}/dev
+cd {top}/src
+export HOME=/tmp XDG_STATE_HOME=/tmp XDG_RUNTIME_DIR=/tmp
+/usr/sbin/chroot {top} /pinfold/pinfold doctor --json && exit 9
+/usr/sbin/chroot {top} /pinfold/pinfold run --source /src -- /bin/true && exit 9
+exit 0'''
+        r = box.finish(box.spawn(['unshare', '--user', '--map-root-user',
+                                  '--mount', 'sh', '-c', script]))
+        r.expect(0, text='chroot')
+        within(r.text(), 'systemd-nspawn')
+        found = checks(r.out)
+        equal(found['user namespaces']['health'], 'missing')
+        within(found['user namespaces']['what'], 'chroot')
+        within(found['user namespaces']['fix'], 'systemd-nspawn')
+        for name in ('proc', 'overlay'):
+            equal(found[name]['health'], 'unknown', name)
+
+
 # ---- sandboxes that stay ----
 
 @case
