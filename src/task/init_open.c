@@ -16,6 +16,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #define FILES_MAX 8192u
@@ -125,25 +126,37 @@ static void look_at_process(struct look *l, int proc, const char *pid)
 	}
 }
 
-void init_open_count(const struct init *in)
+static void look_at_all(struct look *l)
 {
-	static struct look l;
 	AUTO_DIR DIR *proc = open_dir(AT_FDCWD, "/proc");
 	struct dirent *e;
 	struct stat st;
 
-	memset(&l, 0, sizeof(l));
-	l.until_us = time_mono_us() + LOOK_MAX_US;
+	l->until_us = time_mono_us() + LOOK_MAX_US;
 	if (stat("/tmp", &st) == 0)
-		l.scratch = st.st_dev;
-	while (proc && time_mono_us() < l.until_us && (e = readdir(proc))) {
+		l->scratch = st.st_dev;
+	while (proc && time_mono_us() < l->until_us && (e = readdir(proc))) {
 		uint64_t pid;
 
 		if (num_parse_u64(e->d_name, &pid) == 0 && pid > 1)
-			look_at_process(&l, dirfd(proc), e->d_name);
+			look_at_process(l, dirfd(proc), e->d_name);
 	}
-	l.sum.memory_bytes += detached_segments();
-	if (channel_send(in->channel, INIT_OPEN_FILES, &l.sum, sizeof(l.sum),
-			 NULL, 0) < 0)
+}
+
+void init_open_count(const struct init *in)
+{
+	struct open_files sum = {0};
+	/* Given back at once: a sandbox waits most of its life. */
+	struct look *l = mmap(NULL, sizeof(*l), PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (l != MAP_FAILED) {
+		look_at_all(l);
+		sum = l->sum;
+		munmap(l, sizeof(*l));
+	}
+	sum.memory_bytes += detached_segments();
+	if (channel_send(in->channel, INIT_OPEN_FILES, &sum, sizeof(sum), NULL,
+			 0) < 0)
 		_exit(125);
 }

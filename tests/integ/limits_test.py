@@ -8,8 +8,8 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from box import (PINFOLD, ROOT, Skip, below, case, check, equal, main, wait_for,
-                 within)
+from box import (PINFOLD, ROOT, Skip, case, check, command_of, equal, main,
+                 parents, processes_with, wait_for, within)
 
 
 def stopped(box, limit, script, status=137, python=False, timeout=60, **more):
@@ -189,6 +189,24 @@ def disk_counts_deleted_files_that_are_held_open(box):
         ' f=open("f","wb"); os.unlink("f"); os.dup(f.fileno());' \
         ' f.write(b"x"*(4<<20)); f.flush()\ntime.sleep(10)\nprint("survived")'
     return stopped(box, 'disk=16MiB', script, python=True)
+
+
+@case
+def a_look_at_open_files_leaves_no_memory_behind(box):
+    """Init waits most of a sandbox's life: what it looked with is given back."""
+    task = box.start('--limit', 'disk=1GiB')
+    process = box.spawn([PINFOLD, 'exec', task, '--', 'python3', '-c',
+                         'import os,time\nf=open("f","wb")\nos.unlink("f")\n'
+                         'f.write(bytes(64<<20))\nf.flush()\nprint("x",flush='
+                         'True)\ntime.sleep(1000)'])
+    equal(process.stdout.readline(), b'x\n')
+    time.sleep(2)
+    init = parents()[processes_with(f'PINFOLD_TASK={task}')[0]]
+    with open(f'/proc/{init}/status', encoding='ascii') as f:
+        held = int(f.read().split('RssAnon:')[1].split()[0])
+    check(command_of(init) == 'pinfold-init' and held < 100, f'{held} KiB')
+    box.kill(task).expect(0)
+    return f'{held} KiB'
 
 
 @case
