@@ -36,6 +36,11 @@ static int without_status(const struct exec_done *done, const char *command)
 		fprintf(stderr, "pinfold: the output of %s is not complete: "
 				"%s\n", buf_str(&b), strerror(error));
 		return EXIT_REFUSED;
+	case STAGE_LATE:
+		fprintf(stderr, "pinfold: %s did not start in time and was "
+				"ended: another command of the sandbox may "
+				"have stopped it\n", buf_str(&b));
+		return EXIT_REFUSED;
 	case STAGE_CONFINE:
 	case STAGE_STREAMS:
 		break;

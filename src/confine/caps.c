@@ -12,7 +12,7 @@ static int cap_set(struct __user_cap_data_struct data[2])
 		.version = _LINUX_CAPABILITY_VERSION_3,
 	};
 
-	return syscall(SYS_capset, &head, data) < 0 ? -errno : 0;
+	return (int)sys_raw(SYS_capset, (long)&head, (long)data, 0, 0, 0);
 }
 
 int caps_keep_over_exec(const int *caps, int n)

@@ -109,6 +109,5 @@ int landlock_ruleset(const struct path_grant *grants, size_t n_grants,
 
 int landlock_enter(int ruleset_fd)
 {
-	return syscall(SYS_landlock_restrict_self, ruleset_fd, 0) < 0 ? -errno
-								      : 0;
+	return (int)sys_raw(SYS_landlock_restrict_self, ruleset_fd, 0, 0, 0, 0);
 }

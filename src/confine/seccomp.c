@@ -26,13 +26,9 @@ int seccomp_load(enum seccomp_filter filter)
 {
 	bool notifies = filter == SECCOMP_INIT ||
 			filter == SECCOMP_INIT_NESTING;
-	long r;
 
-	r = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
-		    notifies ? SECCOMP_FILTER_FLAG_NEW_LISTENER : 0ul,
-		    &programs[filter]);
-	if (r < 0)
-		return -errno;
 	/* The kernel makes the listener close-on-exec. */
-	return notifies ? (int)r : 0;
+	return (int)sys_raw(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+			    notifies ? SECCOMP_FILTER_FLAG_NEW_LISTENER : 0l,
+			    (long)&programs[filter], 0, 0);
 }

@@ -29,6 +29,38 @@
 #define AT_EMPTY_PATH 0x1000
 #endif
 
+/*
+ * A system call that leaves errno alone, for a child that shares its parent's
+ * memory: 0 or more, or the negative errno.
+ */
+static inline long sys_raw(long nr, long a, long b, long c, long d, long e)
+{
+#if defined(__x86_64__)
+	register long r10 __asm__("r10") = d;
+	register long r8 __asm__("r8") = e;
+	long r;
+
+	__asm__ volatile("syscall"
+			 : "=a"(r)
+			 : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8)
+			 : "rcx", "r11", "memory");
+	return r;
+#elif defined(__aarch64__)
+	register long x8 __asm__("x8") = nr;
+	register long x0 __asm__("x0") = a;
+	register long x1 __asm__("x1") = b;
+	register long x2 __asm__("x2") = c;
+	register long x3 __asm__("x3") = d;
+	register long x4 __asm__("x4") = e;
+
+	__asm__ volatile("svc #0"
+			 : "+r"(x0)
+			 : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4)
+			 : "memory");
+	return x0;
+#endif
+}
+
 static inline int sys_open_tree(int dir_fd, const char *path, unsigned flags)
 {
 	return (int)syscall(SYS_open_tree, dir_fd, path, flags);

@@ -24,6 +24,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#define REAP_AT_ONCE 4096
+
 /* What a command may do outside the paths that it may write. */
 static const struct path_grant base_grants[] = {
 	{"/", PATH_READ | PATH_EXEC},
@@ -38,6 +40,14 @@ _Noreturn static void fail(int channel, const struct error *err)
 	snprintf(f.text, sizeof(f.text), "%s", err->text);
 	channel_send(channel, INIT_FAILED, &f, sizeof(f), NULL, 0);
 	_exit(125);
+}
+
+_Noreturn void init_fail(const struct init *in, int code, const char *why)
+{
+	struct error err;
+
+	error_set(&err, code, "%s", why);
+	fail(in->channel, &err);
 }
 
 static int set_rlimit(int which, uint64_t value)
@@ -302,7 +312,6 @@ static void handle_exec(struct init *in, struct message *m)
 		return;
 	}
 	init_exec_start(in, &head, &args);
-	exec_args_done(&args);
 }
 
 static void handle_signal(struct init *in, const struct message *m)
@@ -312,10 +321,17 @@ static void handle_signal(struct init *in, const struct message *m)
 
 	memcpy(&s, m->data, sizeof(s));
 	e = find_exec(in, s.id);
-	if (e && e->pid > 1)
+	if (e && e->running)
 		kill(s.group ? -e->pid : e->pid, s.signal);
 	else if (e && s.signal > 0 && s.signal < 64)
 		e->early |= UINT64_C(1) << s.signal;
+}
+
+static void end_exec(struct init *in, const struct init_exec *e)
+{
+	/* It may not lead its session yet. */
+	kill(e->leader ? e->leader : e->pid, SIGKILL);
+	init_exec_kill(in, e);
 }
 
 static void handle_message(struct init *in, struct message *m)
@@ -344,7 +360,7 @@ static void handle_message(struct init *in, struct message *m)
 		memcpy(&head, m->data, sizeof(head));
 		e = find_exec(in, head.id);
 		if (e)
-			init_exec_kill(in, e);
+			end_exec(in, e);
 		break;
 	}
 	message_done(m);
@@ -354,68 +370,91 @@ static void handle_message(struct init *in, struct message *m)
 static void leader_gone(struct init *in, struct init_exec *e,
 			const struct exec_done *done)
 {
-	while (e->id == done->id && e->events >= 0)
-		init_exec_event(in, e);
+	while (e->id == done->id && init_exec_event(in, e))
+		;
 	if (e->id != done->id)
 		return;
 	init_exec_kill(in, e);
 	init_exec_ended(in, e, done);
 }
 
+/* The word of why it never ran counts more than how it ended. */
+static void command_gone(struct init *in, struct init_exec *e,
+			 const struct exec_done *done)
+{
+	init_exec_settle(in, e);
+	if (e->id == done->id)
+		init_exec_ended(in, e, done);
+}
+
+static void reaped(struct init *in, pid_t pid, int status,
+		   const struct rusage *ru)
+{
+	for (size_t i = 0; i < INIT_EXECS_MAX; i++) {
+		struct init_exec *e = &in->execs[i];
+		struct exec_done done = {.id = e->id, .status = status,
+					 .cpu_us = time_rusage_us(ru)};
+
+		if (e->id == 0)
+			continue;
+		if (e->leader == 0 && e->pid == pid)
+			command_gone(in, e, &done);
+		else if (e->leader == pid)
+			leader_gone(in, e, &done);
+	}
+}
+
+/* Some of those that ended: they may come faster than we reap. */
 static void reap(struct init *in)
 {
 	struct signalfd_siginfo info;
 	struct rusage ru;
-	int status;
-	pid_t pid;
+	int status, n = 0;
+	pid_t pid = 0;
 
 	if (read(in->signals, &info, sizeof(info)) < 0 && errno != EAGAIN)
 		_exit(125);
-	while ((pid = wait4(-1, &status, WNOHANG | __WALL, &ru)) > 0) {
-		for (size_t i = 0; i < INIT_EXECS_MAX; i++) {
-			struct init_exec *e = &in->execs[i];
-			struct exec_done done = {.id = e->id,
-						 .status = status,
-						 .cpu_us = time_rusage_us(&ru)};
-
-			if (e->id == 0)
-				continue;
-			if (e->leader == 0 && e->pid == pid) {
-				init_exec_ended(in, e, &done);
-			} else if (e->leader == pid) {
-				leader_gone(in, e, &done);
-			}
-		}
+	while (n < REAP_AT_ONCE &&
+	       (pid = wait4(-1, &status, WNOHANG | __WALL, &ru)) > 0) {
+		reaped(in, pid, status, &ru);
+		n++;
 	}
+	in->reap_more = n == REAP_AT_ONCE;
 	/* An end that we cannot hear of would be waited for without end. */
 	if (pid < 0 && errno != ECHILD)
 		_exit(125);
 }
 
-static void loop(struct init *in, struct message *m)
+static void wait_for_events(const struct init *in, struct pollfd *p, size_t n,
+			    int timeout)
 {
-	for (;;) {
-		struct pollfd p[2 + INIT_EXECS_MAX] = {
-			{.fd = in->channel, .events = POLLIN},
-			{.fd = in->signals, .events = POLLIN},
+	p[0] = (struct pollfd){.fd = in->channel, .events = POLLIN};
+	p[1] = (struct pollfd){.fd = in->signals, .events = POLLIN};
+	for (size_t i = 0; i < INIT_EXECS_MAX; i++)
+		p[2 + i] = (struct pollfd){
+			.fd = in->execs[i].id ? in->execs[i].events : -1,
+			.events = POLLIN,
 		};
-
-		for (size_t i = 0; i < INIT_EXECS_MAX; i++)
-			p[2 + i] = (struct pollfd){
-				.fd = in->execs[i].id ? in->execs[i].events
-						      : -1,
-				.events = POLLIN,
-			};
-		if (poll(p, ARRAY_SIZE(p), -1) < 0) {
-			if (errno == EINTR)
-				continue;
+	while (poll(p, (nfds_t)n, timeout) < 0) {
+		if (errno != EINTR)
 			_exit(125);
-		}
+	}
+}
+
+_Noreturn static void loop(struct init *in, struct message *m)
+{
+	static struct pollfd p[2 + INIT_EXECS_MAX];
+
+	for (;;) {
+		int timeout = init_kill_turn(in);
+
+		wait_for_events(in, p, ARRAY_SIZE(p),
+				in->reap_more ? 0 : timeout);
 		for (size_t i = 0; i < INIT_EXECS_MAX; i++) {
 			if (p[2 + i].revents)
 				init_exec_event(in, &in->execs[i]);
 		}
-		if (p[1].revents)
+		if (p[1].revents || in->reap_more)
 			reap(in);
 		if (p[0].revents)
 			handle_message(in, m);
@@ -477,5 +516,4 @@ _Noreturn void init_main(void)
 	if (in.signals < 0)
 		_exit(125);
 	loop(&in, &m);
-	_exit(0);
 }

@@ -47,8 +47,18 @@ struct init_exec {
 	uint32_t flags;
 	pid_t pid;    /* the command; 0 until it is known */
 	pid_t leader; /* its session leader under a pty; else 0 */
-	int events;   /* pipe from the leader, or -1 */
-	uint64_t early; /* bits of signals that came before pid was known */
+	/* Pipe from the leader; without one, what closes when the command is
+	 * off or gone. -1: settled. */
+	int events;
+	bool running;	/* the command, and no child of ours any more */
+	uint64_t early; /* bits of signals that came before that */
+};
+
+/* A session that is being killed. */
+struct init_kill {
+	long session; /* 0: free */
+	uint64_t until_us;
+	int clean; /* passes that found nobody */
 };
 
 struct init {
@@ -56,20 +66,28 @@ struct init {
 	int channel;
 	int ruleset; /* Landlock, or -1 with nesting */
 	int signals; /* signalfd of SIGCHLD */
+	bool reap_more; /* not all that ended was looked at */
 	struct init_exec execs[INIT_EXECS_MAX];
+	struct init_kill kills[INIT_EXECS_MAX];
 };
 
-/* Starts a command (INIT_EXEC). The outcome goes to the keeper. */
+/* Starts a command (INIT_EXEC), and takes args. The keeper hears the outcome. */
 void init_exec_start(struct init *in, const struct exec_head *head,
-		     const struct exec_args *args);
-/* An event waits in the leader's pipe of e. */
-void init_exec_event(struct init *in, struct init_exec *e);
+		     struct exec_args *args);
+/* Takes one event from e's pipe; true when there may be more. Never waits. */
+bool init_exec_event(struct init *in, struct init_exec *e);
+/* The child of e has become its command, or is gone. */
+void init_exec_settle(struct init *in, struct init_exec *e);
 /* Tells the keeper that e ended, and frees the slot. */
 void init_exec_ended(struct init *in, struct init_exec *e,
 		     const struct exec_done *done);
 /* Answers INIT_COUNT_OPEN. */
 void init_open_count(const struct init *in);
-/* Kills every process of e's session. */
-void init_exec_kill(struct init *in, struct init_exec *e);
+/* Begins to kill every process of e's session. */
+void init_exec_kill(struct init *in, const struct init_exec *e);
+/* Goes on with that. How many milliseconds later again, -1: it is done. */
+int init_kill_turn(struct init *in);
+/* Ends the sandbox, and tells the keeper why. */
+_Noreturn void init_fail(const struct init *in, int code, const char *why);
 
 #endif

@@ -301,9 +301,12 @@ static void handle_init(struct keeper *k)
 	struct exec_done done;
 	struct exec_head head;
 	struct exec_signal s;
+	struct failure f;
 	struct error err = {0};
 	int r = channel_recv(k->init_channel, m);
 
+	if (r == -EAGAIN)
+		return;
 	if (r <= 0 || message_check(m, keeper_from_init, n_keeper_from_init,
 				    k->state, &err) < 0) {
 		message_done(m);
@@ -331,7 +334,9 @@ static void handle_init(struct keeper *k)
 		keeper_open_answer(k, m);
 		break;
 	case INIT_FAILED:
-		keeper_lose(k, "pinfold-init failed");
+		memcpy(&f, m->data, sizeof(f));
+		f.text[sizeof(f.text) - 1] = '\0';
+		keeper_lose(k, f.text);
 		break;
 	}
 	message_done(m);
@@ -378,6 +383,8 @@ static void fill_slots(struct keeper *k, struct pollfd *p)
 					       : k->clients[i - SLOT_CLIENTS],
 			.events = POLLIN,
 		};
+	if (k->init_full_us)
+		p[SLOT_INIT].events |= POLLOUT;
 	keeper_exec_poll(k, p + SLOT_EXECS);
 }
 
@@ -420,7 +427,11 @@ static void handle_outside(struct keeper *k, const struct pollfd *p)
 static void handle_slots(struct keeper *k, const struct pollfd *p)
 {
 	/* init first: what it says about an exec belongs before its end. */
-	if (p[SLOT_INIT].revents)
+	if (p[SLOT_INIT].revents & POLLOUT) {
+		k->init_full_us = 0;
+		keeper_tell_due(k);
+	}
+	if (p[SLOT_INIT].revents & ~POLLOUT)
 		handle_init(k);
 	else if (p[SLOT_INIT_DEAD].revents)
 		keeper_lose(k, "pinfold-init ended");
@@ -467,9 +478,9 @@ static void end_if_due(struct keeper *k, uint64_t now)
 	if (hit)
 		keeper_stop(k, REASON_LIMIT, hit, strcmp(hit, "wall") == 0);
 	else if (keeper_exec_stuck(k, now))
-		keeper_lose(k, "the sandbox does not start commands any more: "
-			       "a command in it may have stopped one at its "
-			       "start");
+		keeper_lose(k, "pinfold-init does not answer any more");
+	else if (keeper_tell_stalled(k, now))
+		keeper_lose(k, "pinfold-init takes no messages any more");
 }
 
 static void loop(struct keeper *k)
@@ -495,6 +506,16 @@ static void loop(struct keeper *k)
 		if (k->plan.stay)
 			keeper_exec_finish(k, now);
 	}
+}
+
+/* Whoever does not read what we say does not hold us. */
+static int do_not_wait(const struct keeper *k, struct error *err)
+{
+	if (fcntl(k->front, F_SETFL, O_NONBLOCK) < 0 ||
+	    fcntl(k->init_channel, F_SETFL, O_NONBLOCK) < 0)
+		return error_errno(err, "cannot free ourselves of the front "
+					"end and init");
+	return 0;
 }
 
 static int stand_up(struct keeper *k, struct error *err)
@@ -526,10 +547,7 @@ static int stand_up(struct keeper *k, struct error *err)
 	if (channel_send(k->front, FRONT_READY, &ready, sizeof(ready), NULL,
 			 0) < 0)
 		return error_set(err, -EPIPE, "the front end is gone");
-	if (fcntl(k->front, F_SETFL, O_NONBLOCK) < 0)
-		return error_errno(err, "cannot free ourselves of the front "
-					"end");
-	return 0;
+	return do_not_wait(k, err);
 }
 
 int keeper_main(void)

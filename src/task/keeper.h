@@ -30,9 +30,9 @@
  * no more. */
 #define CLIENT_STALL_MS 2000
 /*
- * A command that was asked for runs within this time, or the task ends. Init
- * waits in execve for a child that has the commands' uid already, and one of
- * them may stop that child.
+ * A command that was asked for runs within this time, or it is ended: its child
+ * has the commands' uid already, and one of them may have stopped it. An init
+ * that has not ended it after the same time again is none; the task ends.
  */
 #define EXEC_START_MS 15000
 /* After SIGKILL everything must be gone in this time, or it is an alarm. */
@@ -64,7 +64,12 @@ struct keeper_exec {
 	uint64_t refusals, lookups; /* of the task when it was asked for */
 	uint64_t asked_us;
 	bool started;
+	bool late; /* to be ended, because it did not start in time */
 	bool over; /* the command ended: done is filled */
+	/* What init has still to be told: bits of signals to the command and
+	 * to its group, and that it shall end. */
+	uint64_t signals_due[2];
+	bool end_due;
 	uint64_t drain_until_us;
 	struct exec_done done;
 };
@@ -105,6 +110,7 @@ struct keeper {
 	int listener; /* socket of a task that stays, or -1 */
 	int clients[KEEPER_CLIENTS_MAX];
 	int init_channel, init_pidfd;
+	uint64_t init_full_us; /* its channel has no room since; 0: it has */
 	pid_t init_pid;
 	int notify; /* seccomp listener until watch has it */
 	int watch_channel, watch_pidfd;
@@ -153,9 +159,22 @@ void keeper_exec_handle(struct keeper *k, const struct pollfd *p);
 bool keeper_exec_finish(struct keeper *k, uint64_t now_us);
 /* Gives up on clients that do not read. */
 void keeper_exec_cut(struct keeper *k);
-/* Was a command asked for, and init is not heard of since? */
-bool keeper_exec_stuck(const struct keeper *k, uint64_t now_us);
+/* Ends what does not start; true when init does not even end it. */
+bool keeper_exec_stuck(struct keeper *k, uint64_t now_us);
 bool keeper_exec_any(const struct keeper *k);
+
+/* keeper_tell.c: none of these waits for init. */
+/* One message, with fd unless it is -1; -EAGAIN when it does not fit. */
+int keeper_tell_init(struct keeper *k, uint16_t type, const void *data,
+		     size_t len, int fd);
+/* These are told now, or as soon as there is room. */
+void keeper_tell_signal(struct keeper *k, struct keeper_exec *e, int signal,
+			bool group);
+void keeper_tell_end(struct keeper *k, struct keeper_exec *e);
+/* There may be room again. */
+void keeper_tell_due(struct keeper *k);
+/* Did init take nothing for so long that it is taken for dead? */
+bool keeper_tell_stalled(const struct keeper *k, uint64_t now_us);
 
 /* keeper_limits.c */
 void keeper_limits_init(struct keeper *k);

@@ -24,9 +24,7 @@ void keeper_stop(struct keeper *k, enum record_reason reason, const char *limit,
 		 bool graceful)
 {
 	uint64_t now = time_mono_us();
-	struct exec_signal term = {
-		.signal = k->stop_signal ? k->stop_signal : SIGTERM,
-	};
+	int signal = k->stop_signal ? k->stop_signal : SIGTERM;
 
 	if (!k->ending) {
 		k->ending = true;
@@ -42,10 +40,8 @@ void keeper_stop(struct keeper *k, enum record_reason reason, const char *limit,
 		return;
 	k->kill_at_us = now + k->plan.grace_ms * 1000u;
 	for (size_t i = 0; i < KEEPER_EXECS_MAX; i++) {
-		term.id = k->execs[i].id;
-		if (term.id != 0 && !k->execs[i].over)
-			channel_send(k->init_channel, INIT_SIGNAL, &term,
-				     sizeof(term), NULL, 0);
+		if (k->execs[i].id != 0 && !k->execs[i].over)
+			keeper_tell_signal(k, &k->execs[i], signal, false);
 	}
 }
 

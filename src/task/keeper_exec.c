@@ -93,6 +93,7 @@ int keeper_exec_request(struct keeper *k, int client, struct message *m)
 	AUTO_CLOSE int args = message_take_fd(m, 0);
 	struct keeper_exec *e = NULL;
 	struct exec_head head;
+	int r;
 
 	for (size_t i = 0; !e && i < KEEPER_EXECS_MAX; i++) {
 		if (k->execs[i].id == 0)
@@ -113,8 +114,13 @@ int keeper_exec_request(struct keeper *k, int client, struct message *m)
 	e->refusals = k->refusals;
 	e->lookups = k->lookups;
 	e->asked_us = k->limits.last_activity_us = time_mono_us();
-	return channel_send(k->init_channel, INIT_EXEC, &head, sizeof(head),
-			    &args, 1);
+	r = keeper_tell_init(k, INIT_EXEC, &head, sizeof(head), args);
+	if (r == -EAGAIN) {
+		exec_init(e, 0, 0, -1);
+		refuse(client, EAGAIN);
+		r = 0;
+	}
+	return r;
 }
 
 /* A pipe to the client for what comes out of from. */
@@ -140,13 +146,10 @@ static void relay_close(struct relay *r)
 static void fail_exec(struct keeper *k, struct keeper_exec *e, int error,
 		      enum exec_stage stage)
 {
-	struct exec_head head = {.id = e->id};
-
 	relay_close(&e->relay[0]);
 	relay_close(&e->relay[1]);
 	if (!e->over)
-		channel_send(k->init_channel, INIT_END_EXEC, &head,
-			     sizeof(head), NULL, 0);
+		keeper_tell_end(k, e);
 	e->over = true;
 	e->done = (struct exec_done){.id = e->id, .status = -1,
 				     .exec_errno = error, .stage = stage};
@@ -201,7 +204,7 @@ void keeper_exec_started(struct keeper *k, const struct exec_head *head)
 {
 	struct keeper_exec *e = find(k, head->id);
 
-	if (!e)
+	if (!e || e->late)
 		return;
 	e->started = true;
 	if (e->client >= 0)
@@ -245,6 +248,10 @@ void keeper_exec_exited(struct keeper *k, const struct exec_done *done)
 		e->relay[i].owed = e->flags & EXEC_TTY ? PTY_HOLDS
 						       : waiting(&e->relay[i]);
 	e->done = *done;
+	if (e->late)
+		e->done = (struct exec_done){.id = e->id, .status = -1,
+					     .exec_errno = ETIMEDOUT,
+					     .stage = STAGE_LATE};
 	e->drain_until_us = time_mono_us() + DRAIN_MS * 1000u;
 	k->limits.last_activity_us = time_mono_us();
 }
@@ -255,14 +262,11 @@ void keeper_exec_signal(struct keeper *k, int client,
 	/* A client speaks for its own execs; id 0 means all of them. */
 	for (size_t i = 0; i < KEEPER_EXECS_MAX; i++) {
 		struct keeper_exec *e = &k->execs[i];
-		struct exec_signal to = {.id = e->id, .signal = s->signal,
-					 .group = s->group};
 
 		if (e->id == 0 || e->client != client || e->over ||
 		    (s->id != 0 && s->id != e->id))
 			continue;
-		channel_send(k->init_channel, INIT_SIGNAL, &to, sizeof(to),
-			     NULL, 0);
+		keeper_tell_signal(k, e, s->signal, s->group != 0);
 	}
 }
 
@@ -270,14 +274,12 @@ void keeper_exec_client_gone(struct keeper *k, int client)
 {
 	for (size_t i = 0; i < KEEPER_EXECS_MAX; i++) {
 		struct keeper_exec *e = &k->execs[i];
-		struct exec_head head = {.id = e->id};
 
 		if (e->id == 0 || e->client != client)
 			continue;
 		e->client = -1;
 		if (!e->over)
-			channel_send(k->init_channel, INIT_END_EXEC, &head,
-				     sizeof(head), NULL, 0);
+			keeper_tell_end(k, e);
 	}
 }
 
@@ -534,14 +536,20 @@ static bool drained(const struct keeper *k, const struct keeper_exec *e,
 	       !is_owing(&e->relay[1]);
 }
 
-bool keeper_exec_stuck(const struct keeper *k, uint64_t now_us)
+bool keeper_exec_stuck(struct keeper *k, uint64_t now_us)
 {
 	for (size_t i = 0; i < KEEPER_EXECS_MAX; i++) {
-		const struct keeper_exec *e = &k->execs[i];
+		struct keeper_exec *e = &k->execs[i];
+		uint64_t due_us = e->asked_us + EXEC_START_MS * 1000u;
 
-		if (e->id != 0 && !e->started && !e->over &&
-		    now_us >= e->asked_us + EXEC_START_MS * 1000u)
+		if (e->id == 0 || e->started || e->over || now_us < due_us)
+			continue;
+		if (now_us >= due_us + EXEC_START_MS * 1000u)
 			return true;
+		if (!e->late) {
+			e->late = true;
+			keeper_tell_end(k, e);
+		}
 	}
 	return false;
 }

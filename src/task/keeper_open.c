@@ -58,8 +58,7 @@ void keeper_open_tick(struct keeper *k, uint64_t now_us)
 	    o->sum.memory_bytes == 0 && !memory_is_odd(k))
 		return;
 	o->disk_is_odd = false;
-	o->asked = channel_send(k->init_channel, INIT_COUNT_OPEN, NULL, 0, NULL,
-				0) == 0;
+	o->asked = keeper_tell_init(k, INIT_COUNT_OPEN, NULL, 0, -1) == 0;
 }
 
 void keeper_open_answer(struct keeper *k, const struct message *m)

@@ -114,6 +114,8 @@ enum exec_stage {
 	/* It did start, but its end is not known, or its output is not whole. */
 	STAGE_LOST,
 	STAGE_OUTPUT,
+	/* It did not start in time, and was ended. */
+	STAGE_LATE,
 };
 
 /* Held by files without a name that processes have open. */

@@ -328,6 +328,31 @@ def attack_by_remaining(host):
     check_outside(host, 'remaining')
 
 
+def attack_end_of_exec(host):
+    """A session that forks without end must not outlive its exec; at the worst
+    the whole sandbox ends, and says so."""
+    _, out, _ = run(host, [PINFOLD, 'start', '--source', host.source])
+    task = out.strip()
+    with subprocess.Popen([PINFOLD, 'exec', task, '--', './attacks/bomb',
+                           'chains'], cwd=host.source, stdin=subprocess.DEVNULL,
+                          env=host.environment(), stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL) as process:
+        process.stdout.readline()
+        time.sleep(0.5)
+        process.kill()
+    end = time.monotonic() + 30
+    quiet = 0
+    while quiet < 20 and time.monotonic() < end:
+        quiet = 0 if processes_of('attacks/bomb') else quiet + 1
+        time.sleep(0.02)
+    status, _, err = run(host, [PINFOLD, 'exec', task, '--', 'true'])
+    say(quiet == 20 and (status == 0 or 'not be ended' in err),
+        'processes: none that forks without end outlives its exec',
+        f'{processes_of("attacks/bomb")[:5]}, status {status}, {err!r}')
+    run(host, [PINFOLD, 'kill', task])
+    check_outside(host, 'end of exec')
+
+
 def prove(host):
     """Every attack outside: as root, as a user, and in a weak sandbox."""
     user = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups',
@@ -396,6 +421,7 @@ def main():
             attack_all(host)
             attack_terminal(host)
             attack_by_remaining(host)
+            attack_end_of_exec(host)
             attack_clean_up(host)
             attack_limits(host)
     finally:

@@ -55,6 +55,25 @@ static int bomb_refork(void)
 	return 0;
 }
 
+/* Each process starts the next one and is gone: hard to find, hard to kill. */
+static int bomb_chains(void)
+{
+	time_t end = time(NULL) + 4 * WAIT_S;
+
+	for (int i = 0; i < 30; i++) {
+		if (fork() != 0)
+			continue;
+		while (time(NULL) < end)
+			if (fork() > 0)
+				_exit(0);
+		_exit(0);
+	}
+	printf("ready\n");
+	fflush(stdout);
+	for (;;)
+		pause();
+}
+
 static void *sleeper(void *unused)
 {
 	wait_seconds(WAIT_S + 5);
@@ -243,7 +262,7 @@ static const struct {
 	const char *name;
 	int (*run)(void);
 } bombs[] = {
-	{"fork", bomb_fork}, {"refork", bomb_refork},
+	{"fork", bomb_fork}, {"refork", bomb_refork}, {"chains", bomb_chains},
 	{"threads", bomb_threads}, {"memory", bomb_memory},
 	{"shared-memory", bomb_shared_memory}, {"memfd", bomb_memfd},
 	{"disk-source", bomb_disk_source}, {"disk-home", bomb_disk_home},

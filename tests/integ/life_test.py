@@ -3,6 +3,7 @@
 """The end of a task, whatever dies first: nothing is left, nothing is late."""
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -424,42 +425,122 @@ def a_client_that_reads_nothing_delays_no_stop(box):
     return f'{r.seconds:.2f} s'
 
 
-# Stops whatever process comes next, before it has become a command.
+# Stops the process with the next number but a few, as soon as there is one,
+# and says what it was; then kills those before it.
 HUNTING = '''
-import os, signal, time
-end = time.monotonic() + 20
+import os, signal, sys, time
+me, ahead = os.getpid(), int(sys.argv[1])
 print('ready', flush=True)
-while time.monotonic() < end:
-    for pid in range(os.getpid() + 1, os.getpid() + 100):
-        try:
-            os.kill(pid, signal.SIGSTOP)
-        except ProcessLookupError:
-            continue
-        time.sleep(25)
-        os.kill(pid, signal.SIGCONT)
-        end = 0
+while True:
+    try:
+        os.kill(me + ahead, signal.SIGSTOP)
         break
+    except OSError:
+        pass
+name = open(f'/proc/{me + ahead}/comm').read().strip()
+for pid in range(me + 1, me + ahead):
+    os.kill(pid, signal.SIGKILL)
+print(name, flush=True)
 time.sleep(3011)
 '''
 
 
+def hunted(box, ahead, *options, **more):
+    """An exec that another command has stopped before it was one."""
+    for _ in range(8):
+        task = box.start()
+        hunter = box.spawn([PINFOLD, 'exec', task, '--', 'python3', '-c',
+                            HUNTING, f'{ahead}'])
+        equal(hunter.stdout.readline(), b'ready\n')
+        process = box.spawn([PINFOLD, 'exec', *options, task, '--', 'true'],
+                            **more)
+        while process.poll() is None:
+            if select.select([hunter.stdout], [], [], 0.1)[0]:
+                break
+        if select.select([hunter.stdout], [], [], 0)[0] and \
+                hunter.stdout.readline() == b'pinfold-init\n':
+            return task, process
+        box.kill(task).expect(0)
+    raise b.Skip('each was a command already when it was stopped')
+
+
 @case
 def a_command_stopped_at_its_start_does_not_hang_the_next(box):
-    """Init waits for it; the task ends, and says why."""
-    task = box.start()
-    process = box.spawn([PINFOLD, 'exec', task, '--', 'python3', '-c',
-                         HUNTING])
-    equal(process.stdout.readline(), b'ready\n')
-    r = box.exec(task, 'true', timeout=40)
-    if r.status != 0:
-        equal(r.status, 125)
-        within(box.record(task)['error'], 'does not start commands')
-        box.started.remove(task)
-        box.finish(process)
-        return f'{r.seconds:.1f} s'
-    # It met the process as a command: that one alone was stopped a while.
+    """It alone is ended, and its client is told why."""
+    task, process = hunted(box, 1)
+    for i in range(20):
+        r = box.exec(task, 'echo', f'{i}', timeout=30)
+        r.expect(0, out=b'%d\n' % i)
+        check(r.seconds < 10, f'{r.seconds:.1f} s')
+    check(process.poll() is None, 'it was not stopped')
+    r = box.finish(process, timeout=150).expect(125, text='start in time')
+    box.exec(task, 'true').expect(0)
     box.kill(task).expect(0)
+    return f'{r.seconds:.1f} s'
+
+
+@case
+def a_command_stopped_at_its_start_ends_with_its_client(box):
+    task, process = hunted(box, 1)
+    process.kill()
     box.finish(process)
+    wait_for(lambda: box.exec(task, 'sh', '-c', 'grep -l "^State:.T" '
+                              '/proc/[0-9]*/status').status != 0,
+             what='the end of the stopped child')
+    box.exec(task, 'true').expect(0)
+    box.kill(task).expect(0)
+
+
+@case
+def a_leader_killed_beside_its_stopped_command_holds_nobody(box):
+    """Under a pty: what the leader's child has open must not be waited for."""
+    import pty
+    master, slave = pty.openpty()
+    task, _ = hunted(box, 2, '-t', stdin=slave, stdout=slave, stderr=slave)
+    os.close(slave)
+    r = box.exec(task, 'true', timeout=30).expect(0)
+    box.kill(task).expect(0)
+    os.close(master)
+    check(r.seconds < 10, f'{r.seconds:.1f} s')
+
+
+@case
+def a_stopped_init_does_not_hold_the_keeper(box):
+    """Its channel runs full; the task's time runs out all the same."""
+    task = box.start('--limit', 'wall=5s')
+    process = box.spawn([PINFOLD, 'exec', task, '--', 'sh', '-c',
+                         'trap "" USR1; echo ready; sleep 3012 & wait'])
+    equal(process.stdout.readline(), b'ready\n')
+    init = b.parents()[processes_with(f'PINFOLD_TASK={task}')[0]]
+    if b.command_of(init) != 'pinfold-init':
+        init = b.parents()[init]
+    os.kill(init, signal.SIGSTOP)
+    for _ in range(1000):
+        process.send_signal(signal.SIGUSR1)
+        time.sleep(0.001)
+    r = box.finish(process, timeout=50).expect(124, text='limit: wall')
+    box.started.remove(task)
+    return f'{r.seconds:.1f} s'
+
+
+@case
+def a_command_whose_first_thread_ended_does_not_outlive_its_client(box):
+    """It looks like a zombie, and is none."""
+    task = box.start()
+    script = 'import ctypes,threading,time\n' \
+        'threading.Thread(target=lambda: time.sleep(3013)).start()\n' \
+        'print("ready",flush=True)\n' \
+        'ctypes.CDLL(None).pthread_exit(None)'
+    process = box.spawn([PINFOLD, 'exec', task, '--', 'sh', '-c',
+                         'python3 -c "$0" & wait; sleep 3013', script])
+    equal(process.stdout.readline(), b'ready\n')
+    time.sleep(0.2)
+    process.kill()
+    box.finish(process)
+    wait_for(lambda: box.exec(task, 'sh', '-c', 'grep -l python3 '
+                              '/proc/[0-9]*/comm').status != 0, 10, 'its end')
+    box.exec(task, 'true').expect(0)
+    box.kill(task).expect(0)
 
 
 # Stops itself, and has a child that lets it go on, 1,000 times.
