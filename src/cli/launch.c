@@ -7,8 +7,6 @@
 #include "cli/identity.h"
 #include "cli/policy_source.h"
 #include "confine/cgroup.h"
-#include "tier/container.h"
-#include "workspace/layer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -139,104 +137,6 @@ int launch_environment(const struct policy *p, const struct sandbox_spec *s,
 	for (size_t i = 0; i < p->env_set.n; i++)
 		set_variable(ret, p->env_set.items[i]);
 	return r ? error_set(err, -ENOMEM, "out of memory") : 0;
-}
-
-/* ---- the workspace ---- */
-
-static int choose_workspace(struct launch *l, struct error *err)
-{
-	struct sandbox_spec *s = &l->plan.spec;
-	enum layer_trouble trouble;
-	bool as_other = s->root_caller;
-
-	s->workspace = WORKSPACE_AUTO;
-	if (!l->source.path)
-		return 0;
-	s->workspace = l->policy.workspace;
-	if (s->workspace == WORKSPACE_DIRECT)
-		return error_set(err, -EOPNOTSUPP,
-				 "workspace 'direct' is not supported by this "
-				 "version of pinfold; use overlay or copy");
-	trouble = layer_probe(&l->source, l->task_fd,
-			      as_other ? s->outer_uid : getuid(),
-			      as_other ? s->outer_gid : getgid(), as_other);
-	if (s->workspace == WORKSPACE_AUTO) {
-		s->workspace = trouble == LAYER_OK ? WORKSPACE_OVERLAY
-						   : WORKSPACE_COPY;
-		if (trouble != LAYER_OK)
-			fprintf(stderr,
-				"pinfold: note: the source is copied, because "
-				"%s\n",
-				layer_trouble_text(trouble));
-	} else if (s->workspace == WORKSPACE_OVERLAY && trouble != LAYER_OK &&
-		   trouble != LAYER_FOREIGN_OWNER) {
-		return error_set(err, -EOPNOTSUPP,
-				 "no overlay can be made over %s: %s; use "
-				 "--workspace copy",
-				 l->source.path, layer_trouble_text(trouble));
-	}
-	return 0;
-}
-
-/* Layers of --write grants: like the source's own, in write.N. */
-static int make_grant_layers(struct launch *l, struct error *err)
-{
-	const struct sandbox_spec *s = &l->plan.spec;
-	uid_t uid = s->root_caller ? s->outer_uid : (uid_t)-1;
-	gid_t gid = s->root_caller ? s->outer_gid : (gid_t)-1;
-
-	for (size_t i = 0; i < s->write.n; i++) {
-		struct source grant = {.path = s->write.items[i]};
-		AUTO_CLOSE int fd = open(grant.path, O_PATH | O_DIRECTORY |
-							     O_CLOEXEC);
-		AUTO_CLOSE int dir = -1;
-		char name[40];
-		int r;
-
-		grant.fd = fd;
-		snprintf(name, sizeof(name), "write.%zu", i);
-		if (fd < 0 && errno == ENOTDIR)
-			return error_set(err, -ENOTDIR,
-					 "cannot grant %s for writing: it is "
-					 "no directory; name the one that "
-					 "holds it", grant.path);
-		if (fd < 0)
-			return error_errno(err, "cannot grant %s for writing",
-					   grant.path);
-		if (mkdirat(l->task_fd, name, 0700) < 0)
-			return error_errno(err, "cannot make a layer for %s",
-					   grant.path);
-		dir = openat(l->task_fd, name,
-			     O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		r = dir < 0 ? error_errno(err, "cannot open %s", name)
-			    : layer_make(dir, &grant, uid, gid, err);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-static int make_layers(struct launch *l, struct error *err)
-{
-	struct sandbox_spec *s = &l->plan.spec;
-	uid_t uid = s->root_caller ? s->outer_uid : (uid_t)-1;
-	gid_t gid = s->root_caller ? s->outer_gid : (gid_t)-1;
-	uint64_t files;
-	int r = container_check(s, err);
-
-	if (r == 0)
-		r = choose_workspace(l, err);
-	if (r == 0 && l->source.path)
-		r = layer_make(l->task_fd, &l->source, uid, gid, err);
-	l->source.hide = &s->hide;
-	if (r == 0 && s->workspace == WORKSPACE_COPY)
-		r = layer_copy(l->task_fd, &l->source, uid, gid,
-			       s->limits.disk == LIMIT_NONE ? 0
-							    : s->limits.disk,
-			       &files, err);
-	if (r == 0)
-		r = make_grant_layers(l, err);
-	return r;
 }
 
 /* ---- the plan ---- */
@@ -490,7 +390,7 @@ static int prepare(struct launch *l, const struct options *o, bool stay,
 	if (r == 0 && stay)
 		r = fill_socket(l, err);
 	if (r == 0)
-		r = make_layers(l, err);
+		r = launch_layers(l, err);
 	return r;
 }
 

@@ -39,6 +39,14 @@ void launch_done(struct launch *l);
 int launch_start(struct launch *l, const struct options *o, bool stay,
 		 struct error *err);
 
+/*
+ * Makes the directories of the task's changes (l->task_fd) and, where the
+ * source is worked on as a copy, that copy: with its progress on a terminal. A
+ * signal that was noted (front_catch_signals) ends it with -EINTR. For
+ * launch_start.
+ */
+int launch_layers(struct launch *l, struct error *err);
+
 /* Environment of a command: from nothing, by the policy. 0 or negative. */
 int launch_environment(const struct policy *p, const struct sandbox_spec *s,
 		       bool tty, struct strlist *ret, struct error *err);

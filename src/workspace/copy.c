@@ -31,7 +31,8 @@ struct copy {
 	const struct strlist *hide; /* relative paths; may be NULL */
 	bool no_clone;
 	uint64_t bytes, max_bytes;
-	uint64_t files;
+	uint64_t files, read;
+	const struct layer_watch *watch;
 };
 
 static void copy_done(struct copy *c)
@@ -148,6 +149,27 @@ static int remember_link(struct copy *c, const char *name,
 	return r;
 }
 
+static int interrupted(struct error *err)
+{
+	return error_set(err, -EINTR, "interrupted while the source was "
+				      "copied");
+}
+
+static int tell(const struct copy *c)
+{
+	const struct layer_watch *w = c->watch;
+
+	return w && w->fn(w->arg, c->files, c->read) ? -EINTR : 0;
+}
+
+static int step(void *arg, uint64_t bytes)
+{
+	struct copy *c = arg;
+
+	c->read += bytes;
+	return tell(c);
+}
+
 static int fill_file(struct copy *c, int from, int to, const struct stat *st)
 {
 	uint64_t size = (uint64_t)st->st_size;
@@ -158,11 +180,14 @@ static int fill_file(struct copy *c, int from, int to, const struct stat *st)
 
 	if (c->max_bytes && c->no_clone && cost > c->max_bytes - c->bytes)
 		return -EFBIG;
-	r = copy_content(from, to, size, held < size, &c->no_clone, &cloned);
+	r = copy_content(from, to, size, held < size, &c->no_clone, &cloned,
+			 step, c);
 	if (r < 0)
 		return r;
 	if (!cloned)
 		c->bytes += cost;
+	else
+		c->read += cost;
 	if (c->max_bytes && c->bytes > c->max_bytes)
 		return -EFBIG;
 	return copy_attributes(from, to);
@@ -191,6 +216,8 @@ static int copy_open_file(struct copy *c, const char *name, int from,
 	r = fill_file(c, from, to, st);
 	if (r == -EFBIG)
 		return too_large(c, err);
+	if (r == -EINTR)
+		return interrupted(err);
 	if (r == 0)
 		r = dress(c, name, st, st->st_mode & 01777);
 	if (r == 0 && st->st_nlink > 1)
@@ -353,17 +380,23 @@ static int leave_directory(struct copy *c, struct error *err)
 	return r < 0 ? fail(c, err, r, name) : note(c, name, &st, block, err);
 }
 
-static int begin(struct copy *c, int task_fd, const struct source *s,
-		 struct error *err)
+/* tasks/ID is two levels below the state directory. */
+static void know_state(struct copy *c, int task_fd)
 {
 	struct stat st;
-	int r;
 
-	/* tasks/ID is two levels below the state directory. */
 	if (fstatat(task_fd, "../..", &st, 0) == 0) {
 		c->state_dev = st.st_dev;
 		c->state_ino = st.st_ino;
 	}
+}
+
+static int begin(struct copy *c, int task_fd, const struct source *s,
+		 struct error *err)
+{
+	int r;
+
+	know_state(c, task_fd);
 	if (fchmodat(task_fd, "upper", 0700, 0) < 0)
 		return error_errno(err, "cannot open the copy's directory");
 	c->upper = walk_open_at(task_fd, "upper", O_PATH | O_DIRECTORY);
@@ -379,7 +412,8 @@ static int begin(struct copy *c, int task_fd, const struct source *s,
 }
 
 int layer_copy(int task_fd, const struct source *s, uid_t as_uid, gid_t as_gid,
-	       uint64_t max_bytes, uint64_t *ret_files, struct error *err)
+	       uint64_t max_bytes, const struct layer_watch *watch,
+	       uint64_t *ret_files, struct error *err)
 {
 	AUTO_COPY struct copy c = {
 		.upper = -1,
@@ -388,6 +422,7 @@ int layer_copy(int task_fd, const struct source *s, uid_t as_uid, gid_t as_gid,
 		.gid = as_gid,
 		.max_bytes = max_bytes,
 		.hide = s->hide,
+		.watch = watch,
 	};
 	struct dirent *e;
 	size_t depth;
@@ -399,7 +434,8 @@ int layer_copy(int task_fd, const struct source *s, uid_t as_uid, gid_t as_gid,
 		if (r < 0)
 			break;
 		if (r > 0) {
-			r = copy_entry(&c, e->d_name, err);
+			r = tell(&c) < 0 ? interrupted(err)
+					 : copy_entry(&c, e->d_name, err);
 			continue;
 		}
 		r = leave_directory(&c, err);
@@ -412,4 +448,61 @@ int layer_copy(int task_fd, const struct source *s, uid_t as_uid, gid_t as_gid,
 		return error_errno(err, "cannot set the mode of the copy");
 	*ret_files = c.files;
 	return 0;
+}
+
+/* ---- how much there is to copy ---- */
+
+/* Sockets, FIFOs and devices are not copied. */
+static bool is_copied(mode_t mode)
+{
+	return S_ISREG(mode) || S_ISDIR(mode) || S_ISLNK(mode);
+}
+
+static int measure_entry(struct copy *c, const char *name)
+{
+	struct stat st;
+	int r;
+
+	if (is_hidden(c, name) ||
+	    fstatat(walk_fd(&c->walk), name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    !is_copied(st.st_mode) ||
+	    (st.st_dev == c->state_dev && st.st_ino == c->state_ino))
+		return 0;
+	c->files++;
+	/* A file of n links is copied once. */
+	c->read += (uint64_t)st.st_blocks * 512 /
+		   (S_ISDIR(st.st_mode) || !st.st_nlink ? 1 : st.st_nlink);
+	if (!S_ISDIR(st.st_mode))
+		return 0;
+	r = walk_enter(&c->walk, name, false, NULL);
+	return r == -ENAMETOOLONG || r == -ENOMEM ? r : 0;
+}
+
+int layer_measure(int task_fd, const struct source *s,
+		  const struct layer_watch *watch, uint64_t *ret_files,
+		  uint64_t *ret_bytes, struct error *err)
+{
+	AUTO_COPY struct copy c = {
+		.upper = -1,
+		.manifest = {.fd = -1},
+		.hide = s->hide,
+		.watch = watch,
+	};
+	struct dirent *e;
+	int r = walk_init(&c.walk, s->fd, NULL, -1, err);
+
+	know_state(&c, task_fd);
+	while (r >= 0) {
+		r = walk_next(&c.walk, &e, err);
+		if (r > 0)
+			r = tell(&c) < 0 ? interrupted(err)
+					 : measure_entry(&c, e->d_name);
+		else if (r == 0 && c.walk.depth == 1)
+			break;
+		else if (r == 0)
+			r = walk_leave(&c.walk, err);
+	}
+	*ret_files = c.files;
+	*ret_bytes = c.read;
+	return r;
 }

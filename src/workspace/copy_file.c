@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #define CHUNK 65536
+/* What is copied between two steps. */
+#define PIECE (8u << 20)
 #define NAMES_MAX 65536 /* XATTR_LIST_MAX */
 #define VALUE_MAX 65536 /* XATTR_SIZE_MAX */
 
@@ -45,31 +47,46 @@ static int copy_by_hand(int from_fd, int to_fd, uint64_t at, uint64_t end)
 	return 0;
 }
 
-static int copy_range(int from_fd, int to_fd, uint64_t at, uint64_t end)
+/* By the kernel alone where it can. */
+static int copy_piece(int from_fd, int to_fd, uint64_t at, uint64_t size)
 {
-	if (end - at <= CHUNK)
-		return copy_by_hand(from_fd, to_fd, at, end);
-	while (at < end) {
+	uint64_t end = at + size;
+
+	while (size > CHUNK && at < end) {
 		off_t from = (off_t)at, to = (off_t)at;
-		uint64_t left = end - at;
 		ssize_t n = copy_file_range(from_fd, &from, to_fd, &to,
-					    left < (1u << 30) ? (size_t)left
-							      : 1u << 30,
-					    0);
+					    (size_t)(end - at), 0);
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		/* Refused for these files, or (0) for this file system. */
-		if (n <= 0)
-			return errno == ENOSPC && n < 0
-				       ? -ENOSPC
-				       : copy_by_hand(from_fd, to_fd, at, end);
+		if (n <= 0 && !(errno == ENOSPC && n < 0))
+			break;
+		if (n < 0)
+			return -ENOSPC;
 		at += (uint64_t)n;
+	}
+	return copy_by_hand(from_fd, to_fd, at, end);
+}
+
+static int copy_range(int from_fd, int to_fd, uint64_t at, uint64_t end,
+		      copy_step_fn *step, void *arg)
+{
+	while (at < end) {
+		uint64_t size = end - at < PIECE ? end - at : PIECE;
+		int r = copy_piece(from_fd, to_fd, at, size);
+
+		if (r == 0)
+			r = step(arg, size);
+		if (r != 0)
+			return r;
+		at += size;
 	}
 	return 0;
 }
 
-static int copy_sparse(int from_fd, int to_fd, uint64_t size)
+static int copy_sparse(int from_fd, int to_fd, uint64_t size,
+		       copy_step_fn *step, void *arg)
 {
 	off_t data = 0, hole;
 	int r;
@@ -85,8 +102,9 @@ static int copy_sparse(int from_fd, int to_fd, uint64_t size)
 			hole = (off_t)size;
 		if (hole <= data)
 			break;
-		r = copy_range(from_fd, to_fd, (uint64_t)data, (uint64_t)hole);
-		if (r < 0)
+		r = copy_range(from_fd, to_fd, (uint64_t)data, (uint64_t)hole,
+			       step, arg);
+		if (r != 0)
 			return r;
 		data = hole;
 	}
@@ -94,7 +112,7 @@ static int copy_sparse(int from_fd, int to_fd, uint64_t size)
 }
 
 int copy_content(int from_fd, int to_fd, uint64_t size, bool sparse,
-		 bool *no_clone, bool *cloned)
+		 bool *no_clone, bool *cloned, copy_step_fn *step, void *arg)
 {
 	*cloned = false;
 	if (size == 0)
@@ -107,8 +125,8 @@ int copy_content(int from_fd, int to_fd, uint64_t size, bool sparse,
 			    errno == ENOTTY || errno == EINVAL;
 	}
 	if (sparse)
-		return copy_sparse(from_fd, to_fd, size);
-	return copy_range(from_fd, to_fd, 0, size);
+		return copy_sparse(from_fd, to_fd, size, step, arg);
+	return copy_range(from_fd, to_fd, 0, size, step, arg);
 }
 
 static int copy_attribute(int from_fd, int to_fd, const char *name)

@@ -5,13 +5,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Told of every piece that was copied; what it returns if not 0 ends the copy. */
+typedef int copy_step_fn(void *arg, uint64_t bytes);
+
 /*
  * Copies size bytes of from_fd into the empty file to_fd, holes kept. Sets
  * *cloned when the file system shares the blocks instead; *no_clone, when not,
- * is remembered for the next files. 0 or a negative errno.
+ * is remembered for the next files. 0 or a negative errno, or what step
+ * returned.
  */
 int copy_content(int from_fd, int to_fd, uint64_t size, bool sparse,
-		 bool *no_clone, bool *cloned);
+		 bool *no_clone, bool *cloned, copy_step_fn *step, void *arg);
 
 /* Copies user.* attributes, user.overlay.* left out. 0 or a negative errno. */
 int copy_attributes(int from_fd, int to_fd);

@@ -35,6 +35,10 @@
 #define FS_RAMFS 0x858458f6u
 #define FS_PROC 0x9fa0u
 #define FS_SYS 0x62656572u
+#define FS_XFS 0x58465342u
+#define FS_BTRFS 0x9123683eu
+#define FS_BCACHEFS 0xca451a4eu
+#define FS_ZFS 0x2fc12fc1u
 
 /* tmpfs keeps user.* attributes, which an upper needs, since Linux 6.6. */
 static bool tmpfs_has_attributes(void)
@@ -108,6 +112,22 @@ enum layer_trouble layer_probe(const struct source *s, int task_fd, uid_t uid,
 		return LAYER_OVERLAPS;
 	return !all_ids && is_foreign(s, uid, gid) ? LAYER_FOREIGN_OWNER
 						   : LAYER_OK;
+}
+
+bool layer_may_share(int task_fd, const struct source *s)
+{
+	static const uint32_t kinds[] = {FS_XFS, FS_BTRFS, FS_BCACHEFS, FS_ZFS};
+	struct stat a, b;
+	struct statfs fs;
+
+	if (fstat(task_fd, &a) < 0 || fstat(s->fd, &b) < 0 ||
+	    a.st_dev != b.st_dev || fstatfs(task_fd, &fs) < 0)
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		if ((uint32_t)fs.f_type == kinds[i])
+			return true;
+	}
+	return false;
 }
 
 const char *layer_trouble_text(enum layer_trouble t)

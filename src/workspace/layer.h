@@ -43,6 +43,29 @@ int layer_make(int task_fd, const struct source *s, uid_t as_uid, gid_t as_gid,
 	       struct error *err);
 
 /*
+ * Told how far something long has come; a result that is not 0 ends it with
+ * -EINTR.
+ */
+struct layer_watch {
+	int (*fn)(void *arg, uint64_t files, uint64_t bytes);
+	void *arg;
+};
+
+/*
+ * What layer_copy would make: files of every kind, and the bytes that they take
+ * up where they are now. One walk; what cannot be read counts as empty.
+ */
+int layer_measure(int task_fd, const struct source *s,
+		  const struct layer_watch *watch, uint64_t *ret_files,
+		  uint64_t *ret_bytes, struct error *err);
+
+/*
+ * May a copy share its blocks with the source, so that it takes up none? Where
+ * both lie on one file system of a kind that can.
+ */
+bool layer_may_share(int task_fd, const struct source *s);
+
+/*
  * Copies the source's tree into upper/ (copy mode; after layer_make): reflinks
  * where the file system can, holes and hard links kept, modes, times and user.*
  * attributes kept (not set-id bits of files, nor user.overlay.*), sockets,
@@ -51,10 +74,12 @@ int layer_make(int task_fd, const struct source *s, uid_t as_uid, gid_t as_gid,
  * that is another mount, and the state directory, are empty. Writes manifest
  * (workspace/manifest.h) beside upper/ for changes_scan. Never follows a link. ret_files counts
  * what was made. -EFBIG when more than max_bytes would have to be written
- * (reflinks cost nothing; 0: no bound). Fails whole: layer_remove cleans.
+ * (reflinks cost nothing; 0: no bound). watch may be NULL. Fails whole:
+ * layer_remove cleans.
  */
 int layer_copy(int task_fd, const struct source *s, uid_t as_uid, gid_t as_gid,
-	       uint64_t max_bytes, uint64_t *ret_files, struct error *err);
+	       uint64_t max_bytes, const struct layer_watch *watch,
+	       uint64_t *ret_files, struct error *err);
 
 /*
  * Removes name (a directory tree made by an agent, of any shape and mode)

@@ -5,11 +5,13 @@ progress, what is passed on without being asked for."""
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
+import time
 
-from box import (PINFOLD, Skip, case, check, equal, main, processes_with,
-                 wait_for, within)
+from box import (PINFOLD, ROOT, Skip, case, check, equal, main,
+                 processes_with, wait_for, within)
 
 INSIDE = '/usr/bin/python3'
 
@@ -19,6 +21,7 @@ INSIDE = '/usr/bin/python3'
 LOOK_UP = '''
 import socket
 import subprocess
+import time
 try:
     socket.getaddrinfo("example.com", 80)
 except socket.gaierror as e:
@@ -55,6 +58,7 @@ def names_of_the_sandbox_itself_are_found_and_no_refusal(box):
     r = box.run('--json', '--', INSIDE, '-c', '''
 import socket
 import subprocess
+import time
 print(socket.gethostbyname("localhost"),
       socket.gethostbyname(socket.gethostname()),
       bool(socket.getfqdn()))
@@ -206,6 +210,93 @@ exit 0'''
         within(found['user namespaces']['fix'], 'systemd-nspawn')
         for name in ('proc', 'overlay'):
             equal(found[name]['health'], 'unknown', name)
+
+
+# ---- long copies ----
+
+def fill(box, files, size, folders=20):
+    for d in range(folders):
+        os.mkdir(f'{box.source}/d{d}')
+    for n in range(files):
+        with open(f'{box.source}/d{n % folders}/f{n}', 'wb') as f:
+            f.write(b'x' * size)
+
+
+@case
+def a_long_copy_shows_its_progress_on_a_terminal_alone(box):
+    with open(f'{box.source}/sparse', 'wb') as f:
+        for n in range(400):  # data, so that it takes more than a second
+            f.write(os.urandom(1 << 20))
+    master, slave = os.openpty()
+    process = box.spawn([PINFOLD, 'run', '--workspace', 'copy', '-T', '--',
+                         'true'], stderr=slave)
+    os.close(slave)
+    said = b''
+    while True:
+        try:
+            block = os.read(master, 4096)
+        except OSError:
+            break
+        if not block:
+            break
+        said += block
+    os.close(master)
+    equal(process.wait(60), 0)
+    quick = not said
+    if said:
+        within(said, b'pinfold: copying the source: ')
+        within(said, b' of 1 files, ')
+        check(said.endswith(b'\r\x1b[K'), said[-50:])
+    r = box.run('--workspace', 'copy', '--', 'true').expect(0)
+    equal(r.err, b'')
+    if quick:
+        raise Skip('400 MB are copied within a second here')
+
+
+@case
+def a_copy_is_interrupted_at_once_and_leaves_nothing(box):
+    fill(box, 3000, 30000)
+    before = set(os.listdir(f'{box.state}/tasks')) \
+        if os.path.isdir(f'{box.state}/tasks') else set()
+    for ms in (30, 80, 150):
+        process = box.spawn([PINFOLD, 'run', '--workspace', 'copy', '--',
+                             'sleep', '60'])
+        time.sleep(ms / 1000)
+        process.send_signal(signal.SIGINT)
+        r = box.finish(process, timeout=30)
+        check(r.status in (130, -2), r)
+        equal(r.err, b'')
+    if not ROOT:
+        left = set(os.listdir(f'{box.state}/tasks')) - before
+        for task in left:
+            equal(box.files_left_of(task), [], task)
+
+
+@case
+def a_copy_beyond_the_limit_of_disk_is_refused_before_it_is_made(box):
+    fill(box, 500, 10000)
+    r = box.run('--workspace', 'copy', '--limit', 'disk=2MiB', '--', 'true')
+    r.expect(125, text='too large to be copied')
+    within(r.text(), 'limits.disk permits')
+    r = box.run('--workspace', 'copy', '--limit', 'inodes=300', '--', 'true')
+    r.expect(125, text='it has 520 files, and limits.inodes is 300')
+    box.run('--workspace', 'copy', '--limit', 'disk=64MiB', '--limit',
+            'inodes=2000', '--', 'true').expect(0)
+
+
+@case
+def a_copy_larger_than_the_disk_is_refused_before_it_fills_it(box):
+    fill(box, 100, 200000)
+    script = f'mkdir -p {box.top}/small && mount -t tmpfs -o size=8m tmpfs ' \
+        f'{box.top}/small && exec "$@"'
+    if ROOT:
+        raise Skip('the state directory of root is the machine\'s')
+    r = box.finish(box.spawn(
+        ['unshare', '--user', '--map-root-user', '--mount', 'sh', '-c', script,
+         'sh', PINFOLD, 'run', '--workspace', 'copy', '--', 'true'],
+        env={**box.env, 'XDG_STATE_HOME': f'{box.top}/small'}))
+    r.expect(125, text='too large to be copied')
+    within(r.text(), 'left on the disk of the state directory')
 
 
 # ---- sandboxes that stay ----

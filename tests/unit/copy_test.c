@@ -9,7 +9,7 @@ static uint64_t copy(void)
 	uint64_t files;
 
 	make_layer();
-	if (layer_copy(task_fd, &src, (uid_t)-1, (gid_t)-1, 0, &files, &err) <
+	if (layer_copy(task_fd, &src, (uid_t)-1, (gid_t)-1, 0, NULL, &files, &err) <
 	    0)
 		fail_msg("%s", err.text);
 	return files;
@@ -142,8 +142,8 @@ static void a_copy_of_root_belongs_to_the_agent(void **state)
 	assert_int_equal(chmod("src/d/file", 06755), 0);
 	find_source();
 	assert_int_equal(layer_make(task_fd, &src, 4711, 4712, &err), 0);
-	assert_int_equal(layer_copy(task_fd, &src, 4711, 4712, 0, &files, &err),
-			 0);
+	assert_int_equal(layer_copy(task_fd, &src, 4711, 4712, 0, NULL, &files,
+				    &err), 0);
 	assert_int_equal(stat("task/upper/d/file", &st), 0);
 	assert_int_equal(st.st_uid, 4711);
 	assert_int_equal(st.st_gid, 4712);
@@ -166,7 +166,7 @@ static void the_state_directory_is_not_copied_into_itself(void **state)
 	find_source();
 	fd = open("src/pinfold/tasks/id", O_RDONLY | O_DIRECTORY);
 	assert_int_equal(layer_make(fd, &src, (uid_t)-1, 0, &err), 0);
-	assert_int_equal(layer_copy(fd, &src, (uid_t)-1, 0, 0, &files, &err),
+	assert_int_equal(layer_copy(fd, &src, (uid_t)-1, 0, 0, NULL, &files, &err),
 			 0);
 	assert_int_equal(files, 1);
 	close(fd);
@@ -184,8 +184,8 @@ static void a_source_beyond_the_limit_is_refused(void **state)
 	write_file("src/a", big);
 	write_file("src/b", big);
 	make_layer();
-	assert_int_equal(layer_copy(task_fd, &src, (uid_t)-1, 0, 30000, &files,
-				    &err), -EFBIG);
+	assert_int_equal(layer_copy(task_fd, &src, (uid_t)-1, 0, 30000, NULL,
+				    &files, &err), -EFBIG);
 	assert_non_null(strstr(err.text, "30000"));
 	assert_int_equal(layer_remove(task_fd, "upper", NULL), 0);
 	assert_int_equal(layer_remove(task_fd, "work", NULL), 0);
@@ -235,7 +235,8 @@ static void failed_allocations_of_a_copy_are_errors(void **state)
 		assert_int_equal(layer_make(task_fd, &src, (uid_t)-1, 0, NULL),
 				 0);
 		heap_fail_at(n++);
-		r = layer_copy(task_fd, &src, (uid_t)-1, 0, 0, &files, &err);
+		r = layer_copy(task_fd, &src, (uid_t)-1, 0, 0, NULL, &files,
+			       &err);
 		failed = heap_restore();
 		assert_int_equal(r, failed ? -ENOMEM : 0);
 		assert_int_equal(layer_remove(task_fd, "upper", NULL), 0);
@@ -243,6 +244,53 @@ static void failed_allocations_of_a_copy_are_errors(void **state)
 		assert_int_equal(layer_remove(task_fd, "manifest", NULL), 0);
 	} while (failed);
 	assert_true(n > 4);
+}
+
+static int third_time(void *arg, uint64_t files, uint64_t bytes)
+{
+	unsigned *n = arg;
+
+	(void)files;
+	(void)bytes;
+	return ++*n == 3;
+}
+
+static void what_would_be_copied_is_measured(void **state)
+{
+	static char big[100001];
+	uint64_t files, bytes;
+	struct error err = {0};
+
+	(void)state;
+	make_dir("src/d");
+	write_file("src/d/one", "x");
+	assert_int_equal(link("src/d/one", "src/d/two"), 0);
+	assert_int_equal(mkfifo("src/fifo", 0600), 0);
+	memset(big, 'x', sizeof(big) - 1);
+	write_file("src/big", big);
+	assert_int_equal(layer_measure(task_fd, &src, NULL, &files, &bytes,
+				       &err), 0);
+	assert_int_equal(files, 4);
+	assert_in_range(bytes, 100000, 130000);
+}
+
+static void who_watches_can_end_a_copy_and_its_measuring(void **state)
+{
+	unsigned asked = 0;
+	const struct layer_watch watch = {third_time, &asked};
+	uint64_t files, bytes;
+	struct error err = {0};
+
+	(void)state;
+	for (char name[] = "src/a"; name[4] < 'f'; name[4]++)
+		write_file(name, "x");
+	make_layer();
+	assert_int_equal(layer_measure(task_fd, &src, &watch, &files, &bytes,
+				       &err), -EINTR);
+	asked = 0;
+	assert_int_equal(layer_copy(task_fd, &src, (uid_t)-1, 0, 0, &watch,
+				    &files, &err), -EINTR);
+	assert_int_equal(asked, 3);
 }
 
 int main(void)
@@ -256,6 +304,8 @@ int main(void)
 		EACH(the_state_directory_is_not_copied_into_itself),
 		EACH(a_source_beyond_the_limit_is_refused),
 		EACH(a_damaged_manifest_is_refused),
+		EACH(what_would_be_copied_is_measured),
+		EACH(who_watches_can_end_a_copy_and_its_measuring),
 		EACH(failed_allocations_of_a_copy_are_errors),
 	};
 
