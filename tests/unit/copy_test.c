@@ -268,6 +268,7 @@ static void what_would_be_copied_is_measured(void **state)
 	assert_int_equal(mkfifo("src/fifo", 0600), 0);
 	memset(big, 'x', sizeof(big) - 1);
 	write_file("src/big", big);
+	make_layer();
 	assert_int_equal(layer_measure(task_fd, &src, NULL, &files, &bytes,
 				       &err), 0);
 	assert_int_equal(files, 4);
