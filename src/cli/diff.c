@@ -9,6 +9,7 @@
 #include "base/io.h"
 #include "base/num.h"
 #include "cli/colour.h"
+#include "cli/held.h"
 #include "cli/own.h"
 #include "cli/pick.h"
 #include "cli/report.h"
@@ -292,8 +293,10 @@ int verb_diff(const struct options *o)
 	struct error err = {0};
 	int r;
 
-	if (state_open(&state, &err) < 0 ||
-	    pick_task(&state, o->n_rest ? o->rest[0] : NULL, &p, &err) < 0 ||
+	if (state_open(&state, &err) < 0)
+		return report_refuse(err.text);
+	recover_all(&state);
+	if (pick_task(&state, o->n_rest ? o->rest[0] : NULL, &p, &err) < 0 ||
 	    pick_policy(&p, &err) < 0)
 		return report_refuse(err.text);
 	r = report_init(&d.report, o);

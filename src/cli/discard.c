@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/num.h"
+#include "cli/held.h"
 #include "cli/pick.h"
 #include "cli/report.h"
 #include "schema/json.h"
@@ -159,6 +160,7 @@ int verb_discard(const struct options *o)
 		return report_refuse("--all and a task exclude each other");
 	if (state_open(&d.state, &err) < 0)
 		return report_refuse(err.text);
+	recover_all(&d.state);
 	r = report_init(&report, o);
 	if (r != 0)
 		return r;

@@ -4,6 +4,7 @@
 #include "base/io.h"
 #include "base/num.h"
 #include "base/time.h"
+#include "cli/held.h"
 #include "cli/identity.h"
 #include "cli/policy_source.h"
 #include "confine/cgroup.h"
@@ -383,6 +384,7 @@ static int prepare(struct launch *l, const struct options *o, bool stay,
 		r = state_open(&l->state, err);
 	if (r < 0)
 		return r;
+	recover_all(&l->state);
 	state_sweep(&l->state, launch_clean_lost, NULL, &ignored);
 	r = state_task_new(&l->state, l->id, &l->task_fd, &l->lock_fd, err);
 	if (r == 0)

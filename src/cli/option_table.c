@@ -184,6 +184,26 @@ const struct option_row option_rows[OPT_COUNT] = {
 		.manual = "Does not ask for confirmation. Needed where there is "
 			  "no terminal to ask on.",
 	},
+	[OPT_ONLY] = {
+		.name = "only", .argument = ARGUMENT_REQUIRED,
+		.metavar = "GLOB", .words = "<file>", .repeats = true,
+		.help = "promote only what GLOB covers",
+		.manual =
+"Promotes what the pattern says, and what lies below that; the rest stays in "
+"the task. The pattern is relative to the source: * stands for any part of a "
+"name, ** for any number of directories. For a further directory that the task "
+"could write it begins with that directory's path. May be given again.",
+	},
+	[OPT_HELD] = {
+		.name = "held", .argument = ARGUMENT_REQUIRED,
+		.metavar = "PATH", .words = "<file>", .repeats = true,
+		.help = "promote PATH although it is held back",
+		.manual =
+"Takes PATH over although it is protected, or was changed on the host since "
+"the task began. Look at it first: what is protected is run or obeyed by "
+"programs of the host. What the host has there is kept for an undo. May be "
+"given again.",
+	},
 	[OPT_HELP] = {
 		.letter = 'h', .name = "help",
 		.help = "print this help",
@@ -289,6 +309,39 @@ const struct verb_row verb_rows[] = {
 "Shows the files that TASK, or the last task of this source, has added, "
 "changed or removed, in the order of the bytes of their paths. What it changed "
 "in further directories comes after that, each by itself with its whole path.",
+	},
+	{
+		.name = "promote", .synopsis = "[TASK]",
+		.command_from = NO_COMMAND, .max_operands = 1,
+		.options = O(ONLY) | O(HELD) | O(YES) | O(JSON),
+		.help = "take a task's changes over",
+		.manual =
+"Writes into the source what TASK, or the last task of this source, has "
+"changed. It first says what that is and asks; where there is no terminal, "
+"--yes is needed. Each file is replaced at once, and an interrupted promotion "
+"is finished or taken back by the next command. What was replaced is kept for "
+"pinfold undo until the task is discarded.\n\n"
+"What programs of the host would run or obey (hooks, start-up files of "
+"editors and agents, what the policy protects) is held back; --held names what "
+"is to be taken over all the same. What the host has changed since the task "
+"began is a conflict: it is named, and left as it is; the exit status is then "
+"1. Git directories, FIFOs, sockets and devices are not promoted. What is not "
+"promoted stays in the task.\n\n"
+"New files get the owner of the directory that they come into, others keep "
+"theirs; set-user-id and set-group-id bits never come.\n\n"
+"\tpinfold promote\n"
+"\tpinfold promote --only 'src/**/*.c' --yes",
+	},
+	{
+		.name = "undo", .synopsis = "[TASK]",
+		.command_from = NO_COMMAND, .max_operands = 1,
+		.options = O(JSON),
+		.help = "take the last promotion back",
+		.manual =
+"Puts back what the last promotion of TASK, or of the last task of this "
+"source, has replaced, and takes away what it has added. The task has its "
+"changes again. What was changed in the source since is named and left; the "
+"exit status is then 1.",
 	},
 	{
 		.name = "discard", .synopsis = "[TASK]...",

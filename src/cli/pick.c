@@ -18,6 +18,7 @@ void pick_done(struct pick *p)
 	record_done(&p->record);
 	strlist_done(&p->write);
 	strlist_done(&p->protect);
+	strlist_done(&p->deny);
 	*p = (struct pick)PICK_INIT;
 }
 
@@ -37,7 +38,8 @@ int pick_policy(struct pick *p, struct error *err)
 		return error_prefix(err, "policy.json of %s", p->id);
 	p->write = policy.write;
 	p->protect = policy.protect;
-	policy.write = policy.protect = (struct strlist){0};
+	p->deny = policy.deny;
+	policy.write = policy.protect = policy.deny = (struct strlist){0};
 	policy_done(&policy);
 	return 0;
 }

@@ -12,8 +12,8 @@ struct pick {
 	bool alive;
 	struct record record; /* of its end, or of its start while it runs */
 	/* After pick_policy, by the task's own policy: what write.0, write.1
-	 * ... lie over, and which paths of the source it protects. */
-	struct strlist write, protect;
+	 * ... lie over, and which paths of the source it protects and hides. */
+	struct strlist write, protect, deny;
 };
 
 #define AUTO_PICK __attribute__((cleanup(pick_done)))

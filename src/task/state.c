@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "task/state_private.h"
 #include "workspace/layer.h"
+#include "workspace/promote.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -342,11 +343,22 @@ bool state_task_has_changes(int task_fd)
 	return true;
 }
 
+/* What was promoted from a further layer, where it lies elsewhere. */
+static void forget_promotions(int task_fd, const char *name)
+{
+	AUTO_CLOSE int fd = openat(task_fd, name,
+				   O_PATH | O_DIRECTORY | O_NOFOLLOW |
+					   O_CLOEXEC);
+
+	if (fd >= 0)
+		promote_forget(fd, NULL);
+}
+
 int state_task_drop_changes(int task_fd, struct error *err)
 {
 	static const char *const names[] = {"upper", "work", "manifest"};
 	struct stat st;
-	int r = 0;
+	int r = promote_forget(task_fd, err);
 
 	for (size_t i = 0; i < ARRAY_SIZE(names) && r == 0; i++)
 		r = layer_remove(task_fd, names[i], err);
@@ -356,6 +368,7 @@ int state_task_drop_changes(int task_fd, struct error *err)
 		state_write_name(i, name);
 		if (fstatat(task_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			break;
+		forget_promotions(task_fd, name);
 		r = layer_remove(task_fd, name, err);
 	}
 	return r;
@@ -376,6 +389,7 @@ int state_task_remove(const struct state *s, const char *id, struct error *err)
 	lock = state_task_claim(fd);
 	if (lock < 0 && lock != -ENOENT)
 		return state_fail(err, lock, "remove task", id);
+	promote_forget(fd, NULL);
 	r = layer_remove(s->tasks_fd, id, err);
 	if (r == 0)
 		state_task_end(s, id);

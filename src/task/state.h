@@ -6,6 +6,7 @@
  *	  tasks/ID/	  lock task.json policy.json upper work write.N manifest
  *			  out.N
  *	  live/ID	  an empty file for each task that was not ended yet
+ *	  promoting/ID	  likewise while its changes are promoted or taken back
  *	  swept		  its time: when the last full sweep was
  *
  * Theory of operation. A task is alive while somebody holds a flock on its
@@ -101,6 +102,21 @@ bool state_task_has_changes(int task_fd);
 
 /* Removes all layers, what the overlays kept beside them, and the manifest. */
 int state_task_drop_changes(int task_fd, struct error *err);
+
+/*
+ * Notes that a task's changes are being promoted, so that who comes after a
+ * crash finds it; and that this is over. Returns 0 or negative.
+ */
+int state_promoting(const struct state *s, const char *id, struct error *err);
+void state_promoted(const struct state *s, const char *id);
+
+/*
+ * Calls fn for each task noted so. One failing system call where there is none,
+ * which is what a start pays.
+ */
+typedef void state_promoting_fn(void *arg, const char *id);
+void state_each_promoting(const struct state *s, state_promoting_fn *fn,
+			  void *arg);
 
 /* Removes a task with all it left. -EBUSY while it is alive. */
 int state_task_remove(const struct state *s, const char *id, struct error *err);

@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "workspace/compare.h"
 #include "workspace/manifest.h"
+#include "workspace/taken.h"
 #include "workspace/walk.h"
 
 #include <dirent.h>
@@ -30,6 +31,7 @@
 struct scan {
 	struct walk walk;
 	struct manifest manifest;
+	struct taken taken;
 	bool copied;
 	uint64_t seen, max_entries;
 	uint64_t budget; /* bytes that may still be compared */
@@ -52,6 +54,7 @@ static void scan_done(struct scan *s)
 {
 	walk_done(&s->walk);
 	manifest_done(&s->manifest);
+	taken_done(&s->taken);
 }
 
 #define AUTO_SCAN __attribute__((cleanup(scan_done)))
@@ -61,11 +64,16 @@ static int64_t nanoseconds(const struct timespec *t)
 	return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
 }
 
-static int report(struct scan *s, const char *name, enum change_kind kind,
-		  const struct stat *now, mode_t before, struct error *err)
+static void count(struct scan *s, enum change_kind kind)
 {
-	struct buf *path = &s->walk.path;
-	size_t len = path->len;
+	s->counts.added += kind == CHANGE_ADDED;
+	s->counts.modified += kind == CHANGE_MODIFIED;
+	s->counts.deleted += kind == CHANGE_DELETED;
+}
+
+static int tell(struct scan *s, const char *path, const char *name,
+		enum change_kind kind, const struct stat *now, mode_t before)
+{
 	const struct change_place place = {
 		.upper_fd = walk_fd(&s->walk),
 		.below_fd = walk_top(&s->walk)->other,
@@ -73,7 +81,8 @@ static int report(struct scan *s, const char *name, enum change_kind kind,
 		.manifest = s->copied ? &s->manifest : NULL,
 		.was = s->was,
 	};
-	struct change c = {
+	const struct change c = {
+		.path = path,
 		.kind = kind,
 		.mode = now ? now->st_mode : before,
 		.mode_before = before,
@@ -81,20 +90,30 @@ static int report(struct scan *s, const char *name, enum change_kind kind,
 						     : 0,
 		.place = &place,
 	};
+
+	if (taken_has(&s->taken, path))
+		return 0;
+	count(s, kind);
+	return s->fn ? s->fn(s->arg, &c) : 0;
+}
+
+static int report(struct scan *s, const char *name, enum change_kind kind,
+		  const struct stat *now, mode_t before, struct error *err)
+{
+	struct buf *path = &s->walk.path;
+	size_t len = path->len;
 	int r;
 
-	s->counts.added += kind == CHANGE_ADDED;
-	s->counts.modified += kind == CHANGE_MODIFIED;
-	s->counts.deleted += kind == CHANGE_DELETED;
-	if (!s->fn)
+	if (!s->fn && s->taken.n == 0) {
+		count(s, kind);
 		return 0;
+	}
 	if (len > 0)
 		buf_add_char(path, '/');
 	if (buf_add_str(path, name) < 0)
 		return error_set(err, path->failed,
 				 "cannot hold a path of %zu bytes", len);
-	c.path = buf_str(path);
-	r = s->fn(s->arg, &c);
+	r = tell(s, buf_str(path), name, kind, now, before);
 	path->len = len;
 	path->data[len] = '\0';
 	return r;
@@ -419,7 +438,9 @@ int changes_scan(int task_fd, int source_fd, bool copied, uint64_t max_entries,
 		if (r < 0)
 			return r;
 	}
-	r = walk_init(&s.walk, task_fd, "upper", source_fd, err);
+	r = taken_load(&s.taken, task_fd, err);
+	if (r == 0)
+		r = walk_init(&s.walk, task_fd, "upper", source_fd, err);
 	if (r == 0)
 		r = begin(&s, source_fd, err);
 	if (r == 0)

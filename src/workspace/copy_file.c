@@ -76,7 +76,7 @@ static int copy_range(int from_fd, int to_fd, uint64_t at, uint64_t end,
 		uint64_t size = end - at < PIECE ? end - at : PIECE;
 		int r = copy_piece(from_fd, to_fd, at, size);
 
-		if (r == 0)
+		if (r == 0 && step)
 			r = step(arg, size);
 		if (r != 0)
 			return r;

@@ -11,8 +11,8 @@ typedef int copy_step_fn(void *arg, uint64_t bytes);
 /*
  * Copies size bytes of from_fd into the empty file to_fd, holes kept. Sets
  * *cloned when the file system shares the blocks instead; *no_clone, when not,
- * is remembered for the next files. 0 or a negative errno, or what step
- * returned.
+ * is remembered for the next files. step may be NULL. 0 or a negative errno, or
+ * what step returned.
  */
 int copy_content(int from_fd, int to_fd, uint64_t size, bool sparse,
 		 bool *no_clone, bool *cloned, copy_step_fn *step, void *arg);

@@ -1,0 +1,170 @@
+#include "cli/held.h"
+
+#include "base/cleanup.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+void layers_done(struct layers *l)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		close_fd(l->items[i].fd);
+		close_fd(l->items[i].source_fd);
+		free((void *)(uintptr_t)l->items[i].source);
+		protect_done(&l->protect[i]);
+	}
+	free(l->items);
+	free(l->protect);
+	strlist_done(&l->deny);
+	close_fd(l->lock);
+	*l = (struct layers)LAYERS_INIT;
+}
+
+/*
+ * The kernel's own clock when the task's command was about to start: the
+ * policy's snapshot is the last file that is written before.
+ */
+static int read_start(const struct pick *p, int64_t *ret, struct error *err)
+{
+	struct stat st;
+
+	if (fstatat(p->fd, "policy.json", &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return error_errno(err, "cannot tell when %s began", p->id);
+	*ret = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+	return 0;
+}
+
+static char *path_of(int fd)
+{
+	char link[64], path[PATH_MAX];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, path, sizeof(path) - 1);
+	if (n < 0)
+		return NULL;
+	path[n] = '\0';
+	return strdup(path);
+}
+
+/* What the policy hides, relative to the source. */
+static int read_deny(struct layers *l, const struct pick *p,
+		     const char *source, struct error *err)
+{
+	for (size_t i = 0; i < p->deny.n; i++) {
+		const char *path = p->deny.items[i];
+
+		if (path[0] == '/') {
+			if (!path_is_below(path, source))
+				continue;
+			path += strlen(source);
+			path += *path == '/';
+		}
+		if (strlist_add(&l->deny, path) < 0)
+			return error_set(err, -ENOMEM, "out of memory");
+	}
+	return 0;
+}
+
+/* Opens what a layer lies over, and fills in what it is. */
+static int add_below(struct layers *l, int fd, const char *recorded,
+		     bool gone_too, struct error *err)
+{
+	struct promote_layer *layer = &l->items[l->n];
+	AUTO_CLOSE int below = pick_open_below(recorded, err);
+
+	if (below < 0 && !(gone_too && below == -ENOENT))
+		return below;
+	*layer = (struct promote_layer){
+		.fd = fd,
+		.source_fd = below < 0 ? -1 : below,
+		.source = below < 0 ? strdup(recorded) : path_of(below),
+		.since_ns = l->since_ns,
+		.protect = &l->protect[l->n],
+	};
+	if (!layer->source)
+		return error_set(err, -ENOMEM, "out of memory");
+	steal_fd(&below);
+	l->n++;
+	return 0;
+}
+
+static int add(struct layers *l, const struct pick *p, const char *name,
+	       const char *recorded, bool source, bool gone_too,
+	       struct error *err)
+{
+	struct promote_layer *layer = &l->items[l->n];
+	AUTO_CLOSE int fd = openat(p->fd, name,
+				   O_RDONLY | O_DIRECTORY | O_NOFOLLOW |
+					   O_CLOEXEC);
+	int r;
+
+	if (fd < 0)
+		return error_errno(err, "cannot open %s of %s", name, p->id);
+	if (faccessat(fd, "upper", F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0;
+	r = add_below(l, fd, recorded, gone_too, err);
+	if (r < 0)
+		return r;
+	steal_fd(&fd);
+	r = protect_init(&l->protect[l->n - 1], source ? &p->protect : NULL,
+			 layer->source_fd, err);
+	if (r < 0 || !source)
+		return r;
+	layer->deny = &l->deny;
+	layer->copied = p->record.workspace &&
+			str_eq(p->record.workspace, "copy");
+	return read_deny(l, p, layer->source, err);
+}
+
+static int claim(struct layers *l, const struct pick *p, struct error *err)
+{
+	int lock = state_task_claim(p->fd);
+
+	if (lock == -EBUSY)
+		return error_set(err, lock,
+				 "%s is running, or another pinfold works on "
+				 "it: pinfold stop %s first",
+				 p->id, p->id);
+	if (lock < 0)
+		return error_set(err, lock, "cannot lock %s: %s", p->id,
+				 strerror(-lock));
+	l->lock = lock;
+	return 0;
+}
+
+int layers_open(struct layers *ret, const struct pick *p, bool gone_too,
+		struct error *err)
+{
+	AUTO_LAYERS struct layers l = LAYERS_INIT;
+	int r = claim(&l, p, err);
+
+	if (r == 0)
+		r = read_start(p, &l.since_ns, err);
+	if (r < 0)
+		return r;
+	l.items = calloc(p->write.n + 1, sizeof(*l.items));
+	l.protect = calloc(p->write.n + 1, sizeof(*l.protect));
+	if (!l.items || !l.protect)
+		return error_set(err, -ENOMEM, "out of memory");
+	/* Where protect and deny point to must stay where it is. */
+	*ret = l;
+	l = (struct layers)LAYERS_INIT;
+	if (p->record.source)
+		r = add(ret, p, ".", p->record.source, true, gone_too, err);
+	for (size_t i = 0; i < p->write.n && r == 0; i++) {
+		char name[STATE_WRITE_NAME_MAX];
+
+		state_write_name(i, name);
+		r = add(ret, p, name, p->write.items[i], false, gone_too,
+			err);
+	}
+	return r;
+}

@@ -1,0 +1,388 @@
+/*
+ * pinfold promote: takes a task's changes over into its source. Says what it is
+ * about to do, and asks on a terminal; else --yes is needed. What is not
+ * promoted stays in the task.
+ */
+#include "base/cleanup.h"
+#include "base/glob.h"
+#include "cli/own.h"
+#include "cli/promote_private.h"
+#include "workspace/taken.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void promote_done(struct promote *p)
+{
+	for (size_t i = 0; p->steps && i < p->layers.n; i++) {
+		promotion_done(&p->steps[i].promotion);
+		strlist_done(&p->steps[i].only);
+		strlist_done(&p->steps[i].held);
+	}
+	free(p->steps);
+	layers_done(&p->layers);
+	pick_done(&p->pick);
+	state_close(&p->state);
+	report_done(&p->report);
+}
+
+#define AUTO_PROMOTE __attribute__((cleanup(promote_done)))
+
+/* ---- what was asked for ---- */
+
+/* The path relative to the layer's directory; NULL: it is not below it. */
+static const char *below(const struct promote_layer *l, const char *path)
+{
+	size_t n = strlen(l->source);
+
+	if (path[0] != '/')
+		return str_starts(path, "./") ? path + 2 : path;
+	return strncmp(path, l->source, n) == 0 && path[n] == '/' ? path + n + 1
+								  : NULL;
+}
+
+/*
+ * Gives a path of the command line to the layer that it lies below: one that is
+ * not absolute means the source's.
+ */
+static int give_path(struct promote *p, const char *text, bool glob,
+		     struct error *err)
+{
+	AUTO_FREE char *path = strdup(text);
+	size_t n = path ? strlen(path) : 0;
+
+	if (!path)
+		return error_set(err, -ENOMEM, "out of memory");
+	while (n > 1 && path[n - 1] == '/')
+		path[--n] = '\0';
+	for (size_t i = 0; i < p->layers.n; i++) {
+		const char *rest = below(&p->layers.items[i], path);
+		struct step *s = &p->steps[i];
+
+		if (!rest)
+			continue;
+		s->wanted = true;
+		return strlist_add(glob ? &s->only : &s->held, rest) < 0
+			       ? error_set(err, -ENOMEM, "out of memory")
+			       : 0;
+	}
+	return error_set(err, -EINVAL, "%s is not below what %s could change",
+			 text, p->pick.id);
+}
+
+static int check_glob(const char *glob, struct error *err)
+{
+	const char *fault = glob_fault(glob);
+	AUTO_BUF struct buf quoted = BUF_INIT(4096);
+
+	if (!fault)
+		return 0;
+	str_quote(&quoted, glob, 400);
+	return error_set(err, -EINVAL, "--only: %s %s", buf_str(&quoted),
+			 fault);
+}
+
+static void warn(const struct step *s, const struct promote_layer *l)
+{
+	for (size_t i = 0; i < s->held.n; i++) {
+		const struct change c = {.path = s->held.items[i],
+					 .kind = CHANGE_MODIFIED,
+					 .mode = S_IFREG,
+					 .mode_before = S_IFREG};
+		const char *why = protect_reason(l->protect, &c);
+		AUTO_BUF struct buf text = BUF_INIT(8192);
+
+		buf_add_str(&text, "warning: ");
+		str_quote(&text, c.path, 400);
+		buf_addf(&text, " is taken over: %s",
+			 why ? why : "what the host has there is replaced");
+		report_note(buf_str(&text));
+	}
+}
+
+static int read_wishes(struct promote *p, const struct options *o,
+		       struct error *err)
+{
+	const struct strlist *only = &o->values[OPT_ONLY];
+	const struct strlist *held = &o->values[OPT_HELD];
+	int r = 0;
+
+	p->steps = calloc(p->layers.n + 1, sizeof(*p->steps));
+	if (!p->steps)
+		return error_set(err, -ENOMEM, "out of memory");
+	for (size_t i = 0; i < p->layers.n; i++) {
+		struct step *s = &p->steps[i];
+
+		s->promotion = (struct promotion)PROMOTION_INIT;
+		s->want = (struct promote_want){&s->only, &s->held};
+		s->wanted = only->n == 0;
+	}
+	for (size_t i = 0; i < only->n && r == 0; i++)
+		r = give_path(p, only->items[i], true, err);
+	for (size_t i = 0; i < held->n && r == 0; i++)
+		r = give_path(p, held->items[i], false, err);
+	for (size_t i = 0; i < p->layers.n && r == 0; i++) {
+		for (size_t k = 0; k < p->steps[i].only.n && r == 0; k++)
+			r = check_glob(p->steps[i].only.items[k], err);
+		warn(&p->steps[i], &p->layers.items[i]);
+	}
+	return r;
+}
+
+/* ---- planning ---- */
+
+struct planned {
+	int r;
+	struct promote_counts counts;
+	struct error err;
+};
+
+static void plan_in(struct step *s, const struct promote_layer *l, bool copy,
+		    struct planned *ret)
+{
+	ret->r = promote_plan(&s->promotion, l, &s->want, copy, &ret->counts,
+			      &ret->err);
+}
+
+/*
+ * An agent can close its files to its own user. Who is not root reads them from
+ * a user namespace of its own, in a process apart: this one has to give files
+ * to groups that are not known there.
+ */
+static int plan_apart(struct step *s, const struct promote_layer *l, bool copy,
+		      struct planned *ret, struct error *err)
+{
+	pid_t parent = getpid(), child = fork();
+	int status;
+
+	if (child < 0)
+		return error_errno(err, "cannot start a process");
+	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent)
+			_exit(1);
+		own_enter(NULL);
+		plan_in(s, l, copy, ret);
+		_exit(0);
+	}
+	while (waitpid(child, &status, 0) < 0) {
+		if (errno != EINTR)
+			return error_errno(err, "cannot wait for a process");
+	}
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+		return error_set(err, -ECHILD,
+				 "the process that reads the changes died");
+	return ret->r == 0 ? promote_take_plan(&s->promotion, err) : 0;
+}
+
+static int plan_step(struct promote *p, size_t i, bool copy, struct error *err)
+{
+	struct step *s = &p->steps[i];
+	const struct promote_layer *l = &p->layers.items[i];
+	struct planned *planned;
+	int r = 0;
+
+	planned = mmap(NULL, sizeof(*planned), PROT_READ | PROT_WRITE,
+		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (planned == MAP_FAILED)
+		return error_errno(err, "out of memory");
+	if (geteuid() == 0)
+		plan_in(s, l, copy, planned);
+	else
+		r = plan_apart(s, l, copy, planned, err);
+	if (r == 0 && planned->r < 0) {
+		r = planned->r;
+		if (err)
+			*err = planned->err;
+	}
+	s->counts = planned->counts;
+	munmap(planned, sizeof(*planned));
+	return r;
+}
+
+static void add_counts(struct promote_counts *sum,
+		       const struct promote_counts *c)
+{
+	sum->added += c->added;
+	sum->modified += c->modified;
+	sum->deleted += c->deleted;
+	for (size_t i = 0; i < ARRAY_SIZE(sum->left); i++)
+		sum->left[i] += c->left[i];
+	sum->skipped += c->skipped;
+	sum->unselected += c->unselected;
+	sum->bytes += c->bytes;
+	/* The order of layers is always the same. */
+	sum->digest = sum->digest * 31 + c->digest;
+}
+
+static int plan_all(struct promote *p, bool copy, struct error *err)
+{
+	int r = 0;
+
+	p->total = (struct promote_counts){0};
+	for (size_t i = 0; i < p->layers.n && r == 0; i++) {
+		struct step *s = &p->steps[i];
+
+		if (!s->wanted)
+			continue;
+		if (!s->begun) {
+			r = promote_begin(&s->promotion, &p->layers.items[i],
+					  p->number, err);
+			s->begun = r == 0;
+		}
+		if (r == 0)
+			r = plan_step(p, i, copy, err);
+		if (r == 0)
+			add_counts(&p->total, &s->counts);
+	}
+	return r;
+}
+
+/* ---- doing ---- */
+
+static int commit_all(struct promote *p, struct error *err)
+{
+	int r = 0;
+
+	p->total = (struct promote_counts){0};
+	for (size_t i = 0; i < p->layers.n && r == 0; i++) {
+		struct step *s = &p->steps[i];
+
+		if (!s->begun)
+			continue;
+		r = promote_commit(&s->promotion, &p->layers.items[i],
+				   &s->counts, err);
+		if (r == 0)
+			add_counts(&p->total, &s->counts);
+	}
+	p->done = r == 0;
+	return r;
+}
+
+/* Removes what was prepared and not begun. 1 if something else is left. */
+static int drop_all(struct promote *p)
+{
+	int left = 0;
+
+	for (size_t i = 0; i < p->layers.n; i++) {
+		struct step *s = &p->steps[i];
+		enum journal_phase phase = s->promotion.journal.phase;
+
+		if (!s->begun)
+			continue;
+		if (phase == JOURNAL_NEW || phase == JOURNAL_NONE)
+			left |= promote_drop(&s->promotion,
+					     &p->layers.items[i], NULL) < 0;
+		else
+			left |= phase == JOURNAL_GO || phase == JOURNAL_BACK;
+	}
+	return left;
+}
+
+/* 1: it was planned as it is to be done; 0: the answer was no. */
+static int plan_and_ask(struct promote *p, bool yes, struct error *err)
+{
+	uint64_t digest;
+	int r = plan_all(p, yes, err);
+
+	if (r < 0 || yes)
+		return r < 0 ? r : 1;
+	r = promote_ask(p, err);
+	if (r <= 0 || promote_to_do(p) == 0)
+		return r;
+	digest = p->total.digest;
+	r = plan_all(p, true, err);
+	if (r < 0)
+		return r;
+	if (p->total.digest != digest)
+		return error_set(err, -ESTALE,
+				 "the source has changed since you were asked: "
+				 "look again");
+	return 1;
+}
+
+static int promote_all(struct promote *p, bool yes, struct error *err)
+{
+	int r = state_promoting(&p->state, p->pick.id, err);
+
+	if (r < 0)
+		return r;
+	r = plan_and_ask(p, yes, err);
+	if (r > 0 && promote_to_do(p) > 0)
+		r = commit_all(p, err);
+	else if (r > 0)
+		r = 0;
+	return r;
+}
+
+/* The number that comes after those of all layers. */
+static int next_number(struct promote *p, struct error *err)
+{
+	for (size_t i = 0; i < p->layers.n; i++) {
+		unsigned last;
+		int r = taken_last(p->layers.items[i].fd, false, &last);
+
+		if (r < 0)
+			return error_set(err, r, "cannot read what was "
+						 "promoted: %s",
+					 strerror(-r));
+		if (last >= p->number)
+			p->number = last + 1;
+	}
+	return 0;
+}
+
+static int open_all(struct promote *p, const struct options *o,
+		    struct error *err)
+{
+	int r = state_open(&p->state, err);
+
+	if (r < 0)
+		return r;
+	recover_all(&p->state);
+	r = pick_task(&p->state, o->n_rest ? o->rest[0] : NULL, &p->pick, err);
+	if (r == 0)
+		r = pick_policy(&p->pick, err);
+	if (r == 0)
+		r = layers_open(&p->layers, &p->pick, false, err);
+	if (r == 0)
+		r = read_wishes(p, o, err);
+	return r == 0 ? next_number(p, err) : r;
+}
+
+int verb_promote(const struct options *o)
+{
+	AUTO_PROMOTE struct promote p = {
+		.state = STATE_INIT,
+		.pick = PICK_INIT,
+		.layers = LAYERS_INIT,
+		.number = 1,
+	};
+	struct error err = {0};
+	bool conflicts;
+	int r;
+
+	if (open_all(&p, o, &err) < 0)
+		return report_refuse(err.text);
+	r = report_init(&p.report, o);
+	if (r != 0)
+		return r;
+	r = promote_all(&p, options_has(o, OPT_YES), &err);
+	conflicts = p.total.left[LEAVE_CONFLICT] + p.total.skipped > 0;
+	if (r == 0 && (p.done || promote_to_do(&p) == 0)) {
+		promote_say_not_found(&p);
+		r = promote_show(&p);
+	}
+	if (drop_all(&p) == 0)
+		state_promoted(&p.state, p.pick.id);
+	if (r < 0)
+		return report_refuse(err.text);
+	return r == 0 && conflicts ? 1 : r;
+}

@@ -1,0 +1,43 @@
+/* Shared by the two files that implement pinfold promote. */
+#ifndef PINFOLD_CLI_PROMOTE_PRIVATE_H
+#define PINFOLD_CLI_PROMOTE_PRIVATE_H
+
+#include "cli/held.h"
+#include "cli/report.h"
+#include "schema/json.h"
+
+/* One layer on its way. */
+struct step {
+	struct promotion promotion;
+	struct strlist only, held; /* below this layer */
+	struct promote_want want;
+	struct promote_counts counts;
+	bool wanted;
+	bool begun;
+};
+
+struct promote {
+	struct state state;
+	struct pick pick;
+	struct layers layers;
+	struct step *steps;
+	struct report report;
+	struct json_writer json;
+	unsigned number;
+	struct promote_counts total;
+	bool done;
+};
+
+/* How many changes are, or were, to be promoted. */
+uint64_t promote_to_do(const struct promote *p);
+
+/* Shows the plan and asks. 1: go on, 0: no, negative: there is nobody to ask. */
+int promote_ask(struct promote *p, struct error *err);
+
+/* Names the paths of --held that are no changes. */
+void promote_say_not_found(struct promote *p);
+
+/* What was done and what not. Returns the exit status of the output. */
+int promote_show(struct promote *p);
+
+#endif

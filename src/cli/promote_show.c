@@ -1,0 +1,299 @@
+/*
+ * What pinfold promote says: before, for the question, and after. The journals
+ * of the promotion are what is read; paths are shown quoted where they would
+ * move a terminal's cursor.
+ */
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "cli/promote_private.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SCHEMA "pinfold-promote-1"
+#define SHOWN_MAX 40 /* lines before the question */
+
+uint64_t promote_to_do(const struct promote *p)
+{
+	return p->total.added + p->total.modified + p->total.deleted;
+}
+
+static const char *const class_names[] = {
+	[LEAVE_HELD] = "held back",
+	[LEAVE_CONFLICT] = "conflict",
+	[LEAVE_REFUSED] = "refused",
+	[LEAVE_GIT] = "held back",
+};
+static const char *const kind_names[] = {"added", "modified", "deleted"};
+static const char kind_letters[] = {'A', 'M', 'D'};
+
+static bool is_left(const struct promote *p, const struct journal_entry *e)
+{
+	return e->act == ACT_LEAVE || (p->done && e->state == STATE_SKIPPED);
+}
+
+static const char *reason_of(const struct journal_entry *e)
+{
+	return e->act == ACT_LEAVE ? journal_reason(e)
+				   : journal_skip_text(e->why);
+}
+
+static const char *class_of(const struct journal_entry *e)
+{
+	return class_names[e->act == ACT_LEAVE ? e->class : LEAVE_CONFLICT];
+}
+
+static char *whole_path(const struct promote *p, size_t i,
+			const struct journal_entry *e)
+{
+	const struct promote_layer *l = &p->layers.items[i];
+	bool own = i == 0 && p->pick.record.source;
+
+	bool slash = !p->report.json && S_ISDIR(e->mode);
+
+	return str_format("%s%s%s%s", own ? "" : l->source, own ? "" : "/",
+			  e->path, slash ? "/" : "");
+}
+
+static int print_entry(struct promote *p, size_t i,
+		       const struct journal_entry *e, struct buf *out)
+{
+	AUTO_FREE char *path = whole_path(p, i, e);
+
+	if (!path)
+		return -ENOMEM;
+	if (is_left(p, e))
+		buf_addf(out, "%s: ", class_of(e));
+	else
+		buf_addf(out, "%c  ", kind_letters[e->kind]);
+	report_path(out, path);
+	if (is_left(p, e))
+		buf_addf(out, ": %s", reason_of(e));
+	return buf_add_char(out, '\n');
+}
+
+static int write_entry(struct promote *p, size_t i,
+		       const struct journal_entry *e)
+{
+	struct json_writer *w = &p->json;
+	AUTO_FREE char *path = whole_path(p, i, e);
+
+	if (!path)
+		return -ENOMEM;
+	json_object(w);
+	json_put_string(w, "kind", kind_names[e->kind]);
+	json_put_text(w, "path", path);
+	json_put_text(w, "reason", is_left(p, e) ? reason_of(e) : NULL);
+	json_put_string(w, "result", is_left(p, e) ? class_of(e) : "promoted");
+	json_object_end(w);
+	return w->failed ? w->failed : report_flush(&p->report);
+}
+
+typedef int entry_fn(struct promote *p, size_t i,
+		     const struct journal_entry *e, void *arg);
+
+static int compare(const void *a, const void *b)
+{
+	const struct journal_entry *const *x = a, *const *y = b;
+
+	return strcmp((*x)->path, (*y)->path);
+}
+
+/* In the order of paths. */
+static int each_of(struct promote *p, size_t i, entry_fn *fn, void *arg)
+{
+	const struct journal *j = &p->steps[i].promotion.journal;
+	size_t n = 0, max = j->len / sizeof(struct journal_entry) + 1;
+	AUTO_FREE struct journal_entry **all = calloc(max, sizeof(*all));
+	int r = all ? 0 : -ENOMEM;
+
+	for (struct journal_entry *e = all ? journal_next(j, NULL) : NULL; e;
+	     e = journal_next(j, e))
+		all[n++] = e;
+	if (n > 1)
+		qsort(all, n, sizeof(struct journal_entry *), compare);
+	for (size_t k = 0; k < n && r == 0; k++)
+		r = fn(p, i, all[k], arg);
+	return r;
+}
+
+/* Calls fn for each entry of all journals until it returns other than 0. */
+static int each_entry(struct promote *p, entry_fn *fn, void *arg)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < p->layers.n && r == 0; i++) {
+		if (p->steps[i].wanted && p->steps[i].promotion.journal.data)
+			r = each_of(p, i, fn, arg);
+	}
+	return r;
+}
+
+/* Git directories are told by their number alone. */
+static bool is_of_git(const struct journal_entry *e)
+{
+	return e->act == ACT_LEAVE && e->class == LEAVE_GIT;
+}
+
+static void say_git(const struct promote *p, struct buf *out)
+{
+	uint64_t n = p->total.left[LEAVE_GIT];
+
+	if (n)
+		buf_addf(out, "held back: %llu change%s in git directories, "
+			      "which are not promoted file by file\n",
+			 (unsigned long long)n, n == 1 ? "" : "s");
+}
+
+static int show_final(struct promote *p, size_t i,
+		      const struct journal_entry *e, void *arg)
+{
+	(void)arg;
+	if (p->report.json)
+		return write_entry(p, i, e);
+	if (is_of_git(e))
+		return 0;
+	if (print_entry(p, i, e, &p->report.out) < 0)
+		return -ENOMEM;
+	return report_flush(&p->report);
+}
+
+static int show_few(struct promote *p, size_t i, const struct journal_entry *e,
+		    void *arg)
+{
+	AUTO_BUF struct buf line = BUF_INIT(1u << 20);
+	unsigned *n = arg;
+
+	if (is_of_git(e))
+		return 0;
+	if (++*n > SHOWN_MAX)
+		return 1;
+	if (print_entry(p, i, e, &line) == 0)
+		io_write_all(STDERR_FILENO, line.data, line.len);
+	return 0;
+}
+
+static void add_left(struct buf *text, const struct promote *p)
+{
+	const uint64_t *left = p->total.left;
+	uint64_t conflicts = left[LEAVE_CONFLICT] + p->total.skipped;
+
+	uint64_t held = left[LEAVE_HELD] + left[LEAVE_GIT];
+
+	if (held)
+		buf_addf(text, ", %llu held back", (unsigned long long)held);
+	if (conflicts)
+		buf_addf(text, ", %llu in conflict",
+			 (unsigned long long)conflicts);
+	if (left[LEAVE_REFUSED])
+		buf_addf(text, ", %llu refused",
+			 (unsigned long long)left[LEAVE_REFUSED]);
+	if (p->total.unselected)
+		buf_addf(text, ", %llu not asked for",
+			 (unsigned long long)p->total.unselected);
+}
+
+int promote_ask(struct promote *p, struct error *err)
+{
+	AUTO_BUF struct buf text = BUF_INIT(65536);
+	char answer[8] = "";
+	unsigned n = 0;
+
+	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
+		return error_set(err, -EINVAL,
+				 "promoting needs --yes where there is no "
+				 "terminal to ask on");
+	if (each_entry(p, show_few, &n) > 0)
+		buf_addf(&text, "... (pinfold diff %s shows all)\n",
+			 p->pick.id);
+	say_git(p, &text);
+	if (promote_to_do(p) == 0) {
+		io_write_all(STDERR_FILENO, buf_str(&text), text.len);
+		return 1;
+	}
+	buf_addf(&text, "promote %llu change%s to ",
+		 (unsigned long long)promote_to_do(p), promote_to_do(p) == 1 ? "" : "s");
+	report_path(&text, p->layers.items[0].source);
+	add_left(&text, p);
+	buf_add_str(&text, "? [y/N] ");
+	io_write_all(STDERR_FILENO, buf_str(&text), text.len);
+	if (!fgets(answer, sizeof(answer), stdin))
+		return 0;
+	return answer[0] == 'y' || answer[0] == 'Y';
+}
+
+static void say_sum(struct promote *p)
+{
+	AUTO_BUF struct buf text = BUF_INIT(1024);
+
+	buf_addf(&text, "%llu promoted", (unsigned long long)promote_to_do(p));
+	add_left(&text, p);
+	if (promote_to_do(p))
+		buf_addf(&text, "; pinfold undo %s takes it back", p->pick.id);
+	report_note(buf_str(&text));
+}
+
+/* Were all paths that --held names found? */
+static int look_for_named(struct promote *p, size_t i,
+			  const struct journal_entry *e, void *arg)
+{
+	struct strlist *found = arg;
+
+	return strlist_has(&p->steps[i].held, e->path)
+		       ? strlist_add(found, e->path)
+		       : 0;
+}
+
+void promote_say_not_found(struct promote *p)
+{
+	AUTO_STRLIST struct strlist found = {0};
+
+	if (each_entry(p, look_for_named, &found) < 0)
+		return;
+	for (size_t i = 0; i < p->layers.n; i++) {
+		const struct strlist *held = &p->steps[i].held;
+
+		for (size_t k = 0; k < held->n; k++) {
+			AUTO_BUF struct buf text = BUF_INIT(8192);
+
+			if (strlist_has(&found, held->items[k]))
+				continue;
+			buf_add_str(&text, "--held: ");
+			str_quote(&text, held->items[k], 400);
+			buf_add_str(&text, " was not changed");
+			report_note(buf_str(&text));
+		}
+	}
+}
+
+int promote_show(struct promote *p)
+{
+	struct json_writer *w = &p->json;
+	int r;
+
+	if (!p->report.json) {
+		each_entry(p, show_final, NULL);
+		say_git(p, &p->report.out);
+		r = report_end(&p->report);
+		say_sum(p);
+		return r;
+	}
+	json_begin(w, &p->report.out);
+	json_object(w);
+	json_key(w, "changes");
+	json_array(w);
+	each_entry(p, show_final, NULL);
+	json_array_end(w);
+	json_put_string(w, "id", p->pick.id);
+	json_put_uint(w, "promoted", promote_to_do(p));
+	json_put_string(w, "schema", SCHEMA);
+	json_put_text(w, "source", p->pick.record.source);
+	json_put_uint(w, "unselected", p->total.unselected);
+	json_object_end(w);
+	json_finish(w);
+	buf_add_char(&p->report.out, '\n');
+	return report_end(&p->report);
+}

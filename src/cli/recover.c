@@ -1,0 +1,63 @@
+/*
+ * Finishes, or takes back, promotions that a crash has interrupted. Every
+ * command that looks at sources or tasks calls this first.
+ */
+#include "base/cleanup.h"
+#include "cli/held.h"
+#include "cli/report.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+static void say(const char *id, enum journal_phase found)
+{
+	AUTO_BUF struct buf text = BUF_INIT(256);
+
+	buf_addf(&text, "a promotion of %s was interrupted and is now %s", id,
+		 found == JOURNAL_GO ? "finished" : "taken back");
+	report_note(buf_str(&text));
+}
+
+static int recover(const struct pick *p, struct error *err)
+{
+	AUTO_LAYERS struct layers l = LAYERS_INIT;
+	int r = layers_open(&l, p, true, err);
+
+	for (size_t i = 0; i < l.n && r == 0; i++) {
+		enum journal_phase found;
+
+		do {
+			r = promote_recover(&l.items[i], &found, err);
+			if (r == 0 && found != JOURNAL_NONE)
+				say(p->id, found);
+		} while (r == 0 && found != JOURNAL_NONE);
+	}
+	return r;
+}
+
+static void recover_one(void *arg, const char *id)
+{
+	const struct state *s = arg;
+	AUTO_PICK struct pick p = PICK_INIT;
+	struct error err = {0};
+	int r = pick_open(s, id, &p, &err);
+
+	if (r == -ENOENT) {
+		state_promoted(s, id);
+		return;
+	}
+	if (r == 0)
+		r = pick_policy(&p, &err);
+	if (r == 0)
+		r = recover(&p, &err);
+	if (r == 0)
+		state_promoted(s, id);
+	/* Somebody is at it; or the source is gone, and may come back. */
+	else if (r != -EBUSY && r != -ENODEV)
+		report_note(err.text);
+}
+
+void recover_all(const struct state *s)
+{
+	state_each_promoting(s, recover_one, (void *)(uintptr_t)s);
+}

@@ -1,0 +1,352 @@
+/*
+ * Theory of conflicts. What a command read before it wrote a file nobody can
+ * know, so "when the task first touched it" is taken to be the task's start:
+ * whatever the host changed later is a conflict, unless both sides are equal
+ * (then changes_scan does not tell it at all).
+ *
+ * In an overlay the change time tells: the kernel sets it, also when a file is
+ * renamed into its place, and nobody else can. In copy mode the manifest knows
+ * each file's change time when it was copied. A directory's own change time
+ * says that names came or went; which ones these are, their own tell. It is a
+ * sign only where it differs from the modification time: then the directory
+ * itself was moved or given other permissions.
+ */
+#include "workspace/judge.h"
+
+#include "base/cleanup.h"
+#include "base/str.h"
+#include "workspace/manifest.h"
+#include "workspace/walk.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#define REASON_MAX 4096
+#define QUOTED_MAX 200
+#define CHANGED "changed on the host since the task began"
+#define IN_GIT "in a git directory, which is not promoted file by file"
+#define REMOVED "removed on the host since the task began"
+
+int judge_init(struct judge *j, const struct promote_layer *l,
+	       const struct strlist *named, struct error *err)
+{
+	*j = (struct judge){
+		.layer = l,
+		.named = named,
+		.reason = BUF_INIT(REASON_MAX),
+	};
+	return taken_load(&j->taken, l->fd, err);
+}
+
+void judge_done(struct judge *j)
+{
+	taken_done(&j->taken);
+	buf_done(&j->reason);
+}
+
+static int64_t nanoseconds(const struct timespec *t)
+{
+	return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
+}
+
+static int leave(struct judge *j, enum journal_class class, const char *reason)
+{
+	buf_reset(&j->reason);
+	buf_add_str(&j->reason, reason);
+	return (int)class + 1;
+}
+
+/* "holds WHAT, which REASON" */
+static int leave_for(struct judge *j, enum journal_class class,
+		     struct walk *w, const char *name, const char *reason)
+{
+	AUTO_BUF struct buf whole = BUF_INIT(WALK_PATH_MAX + 512);
+
+	buf_add(&whole, w->path.data ? w->path.data : "", w->path.len);
+	if (w->path.len > 0)
+		buf_add_char(&whole, '/');
+	buf_add_str(&whole, name);
+	buf_reset(&j->reason);
+	buf_add_str(&j->reason, "holds ");
+	str_quote(&j->reason, buf_str(&whole), QUOTED_MAX);
+	buf_addf(&j->reason, ", which %s", reason);
+	return (int)class + 1;
+}
+
+/* Was the directory itself moved or closed since? */
+static bool was_moved(const struct stat *st, int64_t since_ns)
+{
+	return nanoseconds(&st->st_ctim) > since_ns &&
+	       nanoseconds(&st->st_ctim) != nanoseconds(&st->st_mtim);
+}
+
+/* One entry below a directory that is to go. 0, or as leave. */
+static int judge_below(struct judge *j, struct walk *w, const char *name,
+		       const struct manifest *m, const struct stat *st,
+		       uint64_t *ret_block)
+{
+	const struct manifest_entry *was;
+
+	*ret_block = 0;
+	if (!strcasecmp(name, ".git"))
+		return leave_for(j, LEAVE_HELD, w, name, "is a repository");
+	if (!m) {
+		if (S_ISDIR(st->st_mode)
+			    ? !was_moved(st, j->layer->since_ns)
+			    : nanoseconds(&st->st_ctim) <= j->layer->since_ns)
+			return 0;
+		return leave_for(j, LEAVE_CONFLICT, w, name,
+				 "was changed on the host");
+	}
+	was = manifest_find(m, walk_top(w)->block, name);
+	if (!was)
+		return leave_for(j, LEAVE_CONFLICT, w, name,
+				 "the task has not seen");
+	*ret_block = was->block;
+	if (S_ISDIR(st->st_mode) && S_ISDIR(was->mode))
+		return 0;
+	return was->source_ctime_ns == nanoseconds(&st->st_ctim)
+		       ? 0
+		       : leave_for(j, LEAVE_CONFLICT, w, name,
+				   "was changed on the host");
+}
+
+static int judge_entry(struct judge *j, struct walk *w, const char *name,
+		       const struct manifest *m, struct error *err)
+{
+	struct stat st;
+	uint64_t block;
+	int r;
+
+	if (fstatat(walk_fd(w), name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0
+				       : walk_error(w, err, -errno,
+						    "cannot read the source's",
+						    name);
+	r = judge_below(j, w, name, m, &st, &block);
+	if (r != 0 || !S_ISDIR(st.st_mode))
+		return r;
+	r = walk_enter(w, name, false, NULL);
+	if (r == -EXDEV)
+		return leave_for(j, LEAVE_REFUSED, w, name,
+				 "is another file system");
+	if (r < 0)
+		return leave_for(j, LEAVE_REFUSED, w, name, "cannot be read");
+	walk_top(w)->block = block;
+	return 0;
+}
+
+/* All that goes with a directory. 0, as leave, or negative. */
+static int judge_tree(struct judge *j, const struct change *c,
+		      struct error *err)
+{
+	const struct change_place *at = c->place;
+	AUTO_WALK struct walk w = {0};
+	struct dirent *e;
+	int r = walk_init(&w, at->below_fd, at->name, -1, NULL);
+
+	if (r == -EXDEV)
+		return leave(j, LEAVE_REFUSED, "another file system");
+	if (r < 0)
+		return leave(j, LEAVE_REFUSED, "a directory that cannot be "
+					       "read");
+	walk_top(&w)->block = at->was ? at->was->block : 0;
+	for (;;) {
+		r = walk_next(&w, &e, err);
+		if (r > 0)
+			r = judge_entry(j, &w, e->d_name, at->manifest, err);
+		else if (r == 0 && w.depth == 1)
+			return 0;
+		else if (r == 0)
+			r = walk_leave(&w, err);
+		if (r != 0)
+			return r;
+	}
+}
+
+static bool has_origin(const struct change_place *at)
+{
+	char link[NAME_MAX + 64];
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d/%s", at->upper_fd,
+		 at->name);
+	return lgetxattr(link, "user.overlay.origin", NULL, 0) >= 0;
+}
+
+/*
+ * Nothing lies below it now; was there something when the task began? What was
+ * copied up carries its origin. A directory keeps its name in an overlay; a
+ * file may have been renamed, unless nothing in its directory has changed.
+ */
+static int judge_new(struct judge *j, const struct change *c)
+{
+	const struct change_place *at = c->place;
+	struct stat st;
+
+	if (j->layer->copied)
+		return at->was ? leave(j, LEAVE_CONFLICT, REMOVED) : 0;
+	if (!S_ISDIR(c->mode) && !S_ISREG(c->mode))
+		return 0;
+	if (S_ISREG(c->mode) &&
+	    (fstat(at->below_fd, &st) < 0 ||
+	     nanoseconds(&st.st_ctim) <= j->layer->since_ns))
+		return 0;
+	return has_origin(at) ? leave(j, LEAVE_CONFLICT, REMOVED) : 0;
+}
+
+static bool is_changed(const struct judge *j, const struct change *c,
+		       const struct stat *st)
+{
+	const struct manifest_entry *was = c->place->was;
+	int64_t ctime = nanoseconds(&st->st_ctim);
+
+	if (taken_restored(&j->taken, c->path, st))
+		return false;
+	if (S_ISDIR(st->st_mode))
+		return was ? ((st->st_mode ^ was->mode) & (S_IFMT | 0777)) != 0
+			   : was_moved(st, j->layer->since_ns);
+	if (j->layer->copied)
+		return !was || was->source_ctime_ns != ctime;
+	return ctime > j->layer->since_ns;
+}
+
+static int judge_conflict(struct judge *j, const struct change *c,
+			  struct stat *old, struct error *err)
+{
+	const struct change_place *at = c->place;
+
+	if (at->below_fd < 0)
+		return leave(j, LEAVE_CONFLICT,
+			     "its directory was removed or replaced on the "
+			     "host since the task began");
+	if (fstatat(at->below_fd, at->name, old, AT_SYMLINK_NOFOLLOW) < 0) {
+		if (errno != ENOENT)
+			return error_errno(err, "cannot read the source");
+		*old = (struct stat){0};
+		if (c->kind == CHANGE_DELETED)
+			return 0; /* On both sides: nothing is to be done. */
+		return c->kind == CHANGE_ADDED
+			       ? judge_new(j, c)
+			       : leave(j, LEAVE_CONFLICT, REMOVED);
+	}
+	if (c->kind == CHANGE_ADDED)
+		return leave(j, LEAVE_CONFLICT,
+			     "added on the host since the task began");
+	if (is_changed(j, c, old))
+		return leave(j, LEAVE_CONFLICT, CHANGED);
+	return 0;
+}
+
+static const char *special(mode_t mode)
+{
+	switch (mode & S_IFMT) {
+	case S_IFREG:
+	case S_IFDIR:
+	case S_IFLNK:
+		return NULL;
+	case S_IFIFO:
+		return "a FIFO, on which programs of the host would wait";
+	case S_IFSOCK:
+		return "a socket, which nobody serves any more";
+	default:
+		return "a device";
+	}
+}
+
+/* Does a directory with all that is in it go? */
+static bool goes(const struct change *c, const struct stat *old)
+{
+	return S_ISDIR(old->st_mode) &&
+	       (c->kind == CHANGE_DELETED || !S_ISDIR(c->mode));
+}
+
+/* Is the path, or anything that goes with it, hidden from the task? */
+static bool is_denied(const struct judge *j, const struct change *c)
+{
+	const struct strlist *deny = j->layer->deny;
+
+	for (size_t i = 0; deny && i < deny->n; i++) {
+		const char *path = deny->items[i];
+		size_t n = strlen(path), m = strlen(c->path);
+
+		if (!strncmp(c->path, path, n) &&
+		    (c->path[n] == '\0' || c->path[n] == '/'))
+			return true;
+		if (!S_ISDIR(c->mode) || c->kind == CHANGE_DELETED) {
+			if (m < n && !strncmp(path, c->path, m) &&
+			    path[m] == '/')
+				return true;
+		}
+	}
+	return false;
+}
+
+static bool in_git_directory(const char *path)
+{
+	for (const char *at = path;; at++) {
+		size_t n = strcspn(at, "/");
+
+		if (n == 4 && !strncasecmp(at, ".git", 4))
+			return true;
+		at += n;
+		if (*at == '\0')
+			return false;
+	}
+}
+
+/* What holds whatever was named. */
+static int judge_always(struct judge *j, const struct change *c)
+{
+	const char *why = c->kind == CHANGE_DELETED ? NULL : special(c->mode);
+
+	if (in_git_directory(c->path))
+		return leave(j, LEAVE_GIT, IN_GIT);
+	if (str_starts(c->path, ".pinfold-"))
+		return leave(j, LEAVE_REFUSED, "pinfold's own");
+	if (is_denied(j, c))
+		return leave(j, LEAVE_REFUSED,
+			     "files.deny hides it, or a part of it, from the "
+			     "task");
+	return why ? leave(j, LEAVE_REFUSED, why) : 0;
+}
+
+/* What holds unless the user has named the path. */
+static int judge_unnamed(struct judge *j, const struct change *c, int conflict,
+			 struct stat *old, struct error *err)
+{
+	const char *why = protect_reason(j->layer->protect, c);
+
+	if (why)
+		return leave(j, LEAVE_HELD, why);
+	if (conflict != 0)
+		return judge_conflict(j, c, old, err);
+	return goes(c, old) ? judge_tree(j, c, err) : 0;
+}
+
+int judge_change(struct judge *j, const struct change *c, bool fresh,
+		 enum journal_class *ret_class, struct stat *old,
+		 struct error *err)
+{
+	bool named = j->named && strlist_has(j->named, c->path);
+	int r, conflict = 0;
+
+	*old = (struct stat){0};
+	if (!fresh)
+		conflict = judge_conflict(j, c, old, err);
+	if (conflict < 0)
+		return conflict;
+	r = judge_always(j, c);
+	/* Whoever named it has seen the warning; an undo has the host's. */
+	if (r == 0 && !(named && (fresh || c->place->below_fd >= 0)))
+		r = judge_unnamed(j, c, conflict, old, err);
+	if (r <= 0)
+		return r;
+	*ret_class = (enum journal_class)(r - 1);
+	return 1;
+}

@@ -1,0 +1,34 @@
+/*
+ * May a change be promoted? Protected and denied paths, conflicts with what the
+ * host has done since the task began, and what no promotion brings.
+ */
+#ifndef PINFOLD_WORKSPACE_JUDGE_H
+#define PINFOLD_WORKSPACE_JUDGE_H
+
+#include "workspace/promote.h"
+#include "workspace/taken.h"
+
+struct judge {
+	const struct promote_layer *layer;
+	const struct strlist *named; /* held back, and named by the user */
+	struct taken taken;
+	struct buf reason; /* of the last change that was left */
+};
+
+#define AUTO_JUDGE __attribute__((cleanup(judge_done)))
+
+int judge_init(struct judge *j, const struct promote_layer *l,
+	       const struct strlist *named, struct error *err);
+void judge_done(struct judge *j);
+
+/*
+ * 0 if the change may be promoted; 1 if it is left, with its class and a
+ * reason; or negative. Where the path exists in the source, old is what it is
+ * there (else st_ino is 0). fresh: what holds it comes with this promotion, so
+ * that nothing can be there.
+ */
+int judge_change(struct judge *j, const struct change *c, bool fresh,
+		 enum journal_class *ret_class, struct stat *old,
+		 struct error *err);
+
+#endif

@@ -1,0 +1,342 @@
+/*
+ * The plan of a promotion: an entry in the journal for each change that was
+ * asked for. A directory that is left takes along what lies in it; one that was
+ * not asked for comes if something in it was. changes_scan tells a directory
+ * before its content, so a stack of the directories above the current path is
+ * all that has to be remembered.
+ */
+#include "workspace/plan.h"
+
+#include "base/cleanup.h"
+#include "base/glob.h"
+#include "workspace/judge.h"
+#include "workspace/stage.h"
+#include "workspace/walk.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What becomes of a directory that is new in the source. */
+enum fate { FATE_COMES, FATE_WAITS, FATE_LEFT };
+
+struct above {
+	size_t len; /* of its path */
+	enum fate fate;
+	enum journal_class class;
+	struct journal_entry waiting; /* FATE_WAITS */
+};
+
+struct plan {
+	struct judge judge;
+	struct stage stage;
+	struct journal *journal;
+	const struct promote_want *want;
+	bool copy;
+	struct above *above;
+	size_t depth, cap;
+	struct buf trail; /* the path of the directory on top */
+	struct tree upper;
+	int upper_fd;
+	uint64_t next;
+	struct promote_counts counts;
+	struct error *err;
+};
+
+static void plan_done(struct plan *p)
+{
+	judge_done(&p->judge);
+	stage_done(&p->stage);
+	tree_done(&p->upper);
+	close_fd(p->upper_fd);
+	free(p->above);
+	buf_done(&p->trail);
+}
+
+#define AUTO_PLAN __attribute__((cleanup(plan_done)))
+
+static void mix(struct plan *p, const void *data, size_t len)
+{
+	const unsigned char *bytes = data;
+	uint64_t h = p->counts.digest;
+
+	for (size_t i = 0; i < len; i++)
+		h = (h ^ bytes[i]) * 0x100000001b3u;
+	p->counts.digest = h;
+}
+
+static int fail(struct plan *p, int code, const char *what, const char *path)
+{
+	AUTO_BUF struct buf quoted = BUF_INIT(ERROR_TEXT_MAX * 4);
+
+	str_quote(&quoted, path, 400);
+	return error_set(p->err, code, "cannot %s %s: %s", what,
+			 buf_str(&quoted),
+			 code == -ESTALE ? "it changed while it was read"
+					 : strerror(-code));
+}
+
+static bool is_selected(const struct plan *p, const char *path)
+{
+	const struct strlist *only = p->want->only;
+
+	if (!only || only->n == 0)
+		return true;
+	for (size_t i = 0; i < only->n; i++) {
+		if (glob_covers(only->items[i], path))
+			return true;
+	}
+	return false;
+}
+
+/* Forgets the directories that do not hold path. */
+static void rise(struct plan *p, const char *path)
+{
+	while (p->depth > 0) {
+		struct above *a = &p->above[p->depth - 1];
+
+		if (strncmp(path, buf_str(&p->trail), a->len) == 0 &&
+		    path[a->len] == '/')
+			return;
+		p->depth--;
+	}
+}
+
+static int descend(struct plan *p, const char *path, const struct above *a)
+{
+	if (p->depth == p->cap) {
+		size_t cap = p->cap ? p->cap * 2 : 16;
+		struct above *grown =
+			reallocarray(p->above, cap, sizeof(*grown));
+
+		if (!grown)
+			return -ENOMEM;
+		p->above = grown;
+		p->cap = cap;
+	}
+	p->above[p->depth] = *a;
+	p->above[p->depth].len = strlen(path);
+	buf_reset(&p->trail);
+	if (buf_add_str(&p->trail, path) < 0)
+		return -ENOMEM;
+	p->depth++;
+	return 0;
+}
+
+static enum journal_act act_of(const struct change *c, const struct stat *old)
+{
+	if (c->kind == CHANGE_DELETED)
+		return ACT_DELETE;
+	if (!old->st_ino)
+		return ACT_ADD;
+	return S_ISDIR(c->mode) && S_ISDIR(old->st_mode) ? ACT_MODE
+							  : ACT_REPLACE;
+}
+
+static void fill(struct plan *p, const struct change *c,
+		 const struct stat *old, struct journal_entry *e)
+{
+	*e = (struct journal_entry){
+		.act = (uint8_t)act_of(c, old),
+		.kind = (uint8_t)c->kind,
+		.mode = c->mode,
+		.old_mode = old->st_mode,
+		.old_ino = old->st_ino,
+		.old_size = (uint64_t)old->st_size,
+		.old_mtime_ns = (int64_t)old->st_mtim.tv_sec * 1000000000 +
+				old->st_mtim.tv_nsec,
+		.number = p->next++,
+	};
+	/* Set-id bits stay what they are. */
+	if (e->act == ACT_MODE)
+		e->mode = S_IFDIR | (c->mode & 01777) |
+			  (old->st_mode & 06000);
+}
+
+static void count(struct plan *p, const struct journal_entry *e)
+{
+	p->counts.added += e->kind == CHANGE_ADDED;
+	p->counts.modified += e->kind == CHANGE_MODIFIED;
+	p->counts.deleted += e->kind == CHANGE_DELETED;
+	p->counts.bytes += e->new_size;
+}
+
+static int add(struct plan *p, const struct change_place *at,
+	       struct journal_entry *e, const char *path)
+{
+	const uint64_t known[] = {e->act, e->mode, e->old_ino, e->old_size,
+				  (uint64_t)e->old_mtime_ns};
+	int r = 0;
+
+	mix(p, path, strlen(path) + 1);
+	mix(p, known, sizeof(known));
+	if (p->copy && (e->act == ACT_ADD || e->act == ACT_REPLACE))
+		r = stage_copy(&p->stage, at, e->mode, e);
+	if (r < 0)
+		return fail(p, r, "copy", path);
+	count(p, e);
+	r = journal_add(p->journal, e, path, "");
+	return r < 0 ? fail(p, r, "note", path) : 0;
+}
+
+/* The directories above that only came because something in them does. */
+static int add_waiting(struct plan *p, const char *path)
+{
+	for (size_t i = 0; i < p->depth; i++) {
+		struct above *a = &p->above[i];
+		struct change_place at = {0};
+		AUTO_FREE char *dir = NULL;
+		int r;
+
+		if (a->fate != FATE_WAITS)
+			continue;
+		dir = strndup(path, a->len);
+		if (!dir)
+			return error_set(p->err, -ENOMEM, "out of memory");
+		p->counts.unselected--;
+		at.upper_fd = tree_parent(&p->upper, dir, &at.name);
+		if (at.upper_fd < 0)
+			return fail(p, at.upper_fd, "open", dir);
+		r = add(p, &at, &a->waiting, dir);
+		if (r < 0)
+			return r;
+		a->fate = FATE_COMES;
+	}
+	return 0;
+}
+
+static int leave(struct plan *p, const struct change *c,
+		 enum journal_class class, const char *reason)
+{
+	const struct journal_entry e = {
+		.act = ACT_LEAVE,
+		.kind = (uint8_t)c->kind,
+		.mode = c->mode,
+		.class = (uint8_t)class,
+	};
+	int r;
+
+	mix(p, c->path, strlen(c->path) + 1);
+	mix(p, reason, strlen(reason));
+	p->counts.left[class]++;
+	r = journal_add(p->journal, &e, c->path, reason);
+	return r < 0 ? fail(p, r, "note", c->path) : 0;
+}
+
+/* Below a directory that is left everything is. */
+static int leave_below(struct plan *p, const struct change *c,
+		       const struct above *a)
+{
+	AUTO_BUF struct buf reason = BUF_INIT(2048);
+
+	buf_add_str(&reason, "in ");
+	str_quote(&reason, buf_str(&p->trail), 200);
+	buf_add_str(&reason, ", which is not promoted");
+	return leave(p, c, a->class, buf_str(&reason));
+}
+
+/* A directory that is not in the source yet: what it holds depends on it. */
+static int enter(struct plan *p, const struct change *c, const struct above *a)
+{
+	int r = descend(p, c->path, a);
+
+	return r < 0 ? fail(p, r, "note", c->path) : 0;
+}
+
+/* Does a directory come where the source has none? */
+static bool opens(const struct change *c, const struct stat *old)
+{
+	return c->kind != CHANGE_DELETED && S_ISDIR(c->mode) &&
+	       !S_ISDIR(old->st_mode);
+}
+
+static int pass_over(struct plan *p, const struct change *c,
+		     const struct stat *old)
+{
+	struct above a = {.fate = FATE_WAITS, .class = LEAVE_REFUSED};
+
+	p->counts.unselected++;
+	if (!opens(c, old))
+		return 0;
+	fill(p, c, old, &a.waiting);
+	/* Nothing is replaced unasked. */
+	if (a.waiting.act != ACT_ADD)
+		a.fate = FATE_LEFT;
+	return enter(p, c, &a);
+}
+
+static int take(struct plan *p, const struct change *c, const struct stat *old)
+{
+	const struct above a = {.fate = FATE_COMES};
+	struct journal_entry e;
+	int r;
+
+	fill(p, c, old, &e);
+	if (e.act == ACT_DELETE && !e.old_ino)
+		return 0; /* It is gone on both sides. */
+	r = add_waiting(p, c->path);
+	if (r == 0)
+		r = add(p, c->place, &e, c->path);
+	return r < 0 || !opens(c, old) ? r : enter(p, c, &a);
+}
+
+static int decide(void *arg, const struct change *c)
+{
+	struct plan *p = arg;
+	struct above left = {.fate = FATE_LEFT};
+	bool selected = is_selected(p, c->path);
+	const struct above *top;
+	struct stat old;
+	int r;
+
+	rise(p, c->path);
+	top = p->depth ? &p->above[p->depth - 1] : NULL;
+	if (top && top->fate == FATE_LEFT) {
+		p->counts.unselected += !selected;
+		return selected ? leave_below(p, c, top) : 0;
+	}
+	r = judge_change(&p->judge, c, top != NULL, &left.class, &old, p->err);
+	if (r < 0)
+		return r;
+	if (r == 0)
+		return selected ? take(p, c, &old) : pass_over(p, c, &old);
+	p->counts.unselected += !selected;
+	r = selected ? leave(p, c, left.class, buf_str(&p->judge.reason)) : 0;
+	return r < 0 || !opens(c, &old) ? r : enter(p, c, &left);
+}
+
+int plan_make(struct journal *j, int stage_fd, const struct promote_layer *l,
+	      const struct promote_want *want, bool copy,
+	      struct promote_counts *ret, struct error *err)
+{
+	AUTO_PLAN struct plan p = {
+		.stage = {.fd = stage_fd},
+		.journal = j,
+		.want = want,
+		.copy = copy,
+		.trail = BUF_INIT(WALK_PATH_MAX),
+		.upper_fd = -1,
+		.next = 1,
+		.err = err,
+	};
+	struct changes_counts counts;
+	int r;
+
+	p.upper_fd = walk_open_at(l->fd, "upper", O_PATH | O_DIRECTORY);
+	tree_init(&p.upper, p.upper_fd);
+	if (p.upper_fd < 0)
+		return error_set(err, p.upper_fd, "cannot open the layer: %s",
+				 strerror(-p.upper_fd));
+	r = judge_init(&p.judge, l, want->held, err);
+	if (r == 0)
+		r = changes_scan(l->fd, l->source_fd, l->copied, 0, decide, &p,
+				 &counts, err);
+	if (r < 0)
+		return r;
+	*ret = p.counts;
+	r = journal_finish(j);
+	return r < 0 ? error_set(err, r, "cannot write the journal: %s",
+				 strerror(-r))
+		     : 0;
+}
