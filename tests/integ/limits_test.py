@@ -9,7 +9,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from box import (PINFOLD, ROOT, Skip, case, check, command_of, equal, main,
-                 parents, processes_with, wait_for, within)
+                 parents, patient, processes_with, wait_for, within)
 
 
 def stopped(box, limit, script, status=137, python=False, timeout=60, **more):
@@ -146,7 +146,7 @@ def a_neighbour_goes_on_during_a_bomb(box):
     check(b'F' not in lines, 'the neighbour could not write')
     times = [int(line) for line in lines]
     longest = max(b - a for a, b in zip(times, times[1:])) / 1e9
-    check(longest < 5, f'the neighbour waited for {longest:.1f} s')
+    check(longest < patient(5), f'the neighbour waited for {longest:.1f} s')
     return f'at most {longest:.2f} s between two ticks'
 
 
@@ -292,7 +292,7 @@ def wall_lets_the_command_end_itself_within_the_grace(box):
     r.expect(124, out=b'bye\n')
     r = box.sh('trap "" TERM; while :; do sleep 0.05; done', '--timeout',
                '500ms', '--grace', '500ms').expect(124)
-    check(r.seconds < 20, r.seconds)
+    check(r.seconds < patient(20), r.seconds)
 
 
 @case
