@@ -290,6 +290,27 @@ def a_signal_at_any_moment_of_a_start_leaves_no_sandbox_unnamed(box):
 
 
 @case
+def what_starts_in_shared_memory_makes_no_failing_call(box):
+    """Up to its exec a keeper or init shares errno with who started it."""
+    if not os.access('/usr/bin/strace', os.X_OK):
+        raise b.Skip('strace is not installed')
+    log = f'{box.top}/strace'
+    box.finish(box.spawn(['strace', '-f', '-o', log, PINFOLD, 'run', '--',
+                          'true'])).expect(0)
+    calls, started = {}, []
+    with open(log, encoding='utf-8', errors='replace') as f:
+        for line in f:
+            pid, text = line.rstrip('\n').split(None, 1)
+            found = calls.setdefault(pid, [])
+            if 'execve' in text and ('["pinfold-keeper"]' in text or
+                                     '["pinfold-init"]' in text):
+                equal([t for t in found if ' = -1 ' in t], [], text[:60])
+                started.append(pid)
+            found.append(text)
+    equal(len(started), 2)
+
+
+@case
 def sigterm_sigint_and_sighup_to_the_front_end_reach_the_command(box):
     script = 'for s in TERM INT HUP QUIT USR1 USR2; do ' \
         'trap "echo $s; exit 9" $s; done; echo ready; ' \
