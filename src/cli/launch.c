@@ -8,6 +8,7 @@
 #include "cli/identity.h"
 #include "cli/policy_source.h"
 #include "confine/cgroup.h"
+#include "task/delegate.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -444,6 +445,25 @@ static int prepare(struct launch *l, const struct options *o, bool stay,
 	return r;
 }
 
+/* A control group for the task, where none can be made beside ours. */
+static int find_group(struct launch *l, struct error *err)
+{
+	const struct policy_limits *want = &l->plan.spec.limits;
+	const struct cgroup_limits groups = {.memory = want->memory,
+					     .processes = want->processes,
+					     .cpus_milli = want->cpus_milli};
+	struct error why;
+
+	if (cgroup_at_hand(&groups))
+		return 0;
+	if (delegate_scope(l->front.keeper, l->id, &why) == 0) {
+		l->plan.delegated = true;
+		return 0;
+	}
+	l->plan.no_group = str_format("none from systemd: %s", why.text);
+	return l->plan.no_group ? 0 : error_set(err, -ENOMEM, "out of memory");
+}
+
 int launch_start(struct launch *l, const struct options *o, bool stay,
 		 struct error *err)
 {
@@ -457,6 +477,8 @@ int launch_start(struct launch *l, const struct options *o, bool stay,
 	r = front_spawn(&l->front, l->plan.programs, err);
 	if (r == 0)
 		r = prepare(l, o, stay, err);
+	if (r == 0)
+		r = find_group(l, err);
 	if (r == 0)
 		r = front_send_plan(&l->front, &l->plan, l->snapshot.data,
 				    l->snapshot.len, l->task_fd, l->lock_fd, err);
