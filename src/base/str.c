@@ -206,6 +206,20 @@ int str_quote(struct buf *b, const char *s, size_t max)
 	return buf_add_str(b, i < len ? "\"..." : "\"");
 }
 
+int str_show(struct buf *b, const char *s, size_t len)
+{
+	const unsigned char *u = (const unsigned char *)s;
+	size_t i = 0;
+
+	while (i < len) {
+		if (u[i] == '"' || u[i] == '\\' || u[i] == '\t')
+			buf_add_char(b, s[i++]);
+		else
+			i += quote_one(b, u + i, len - i);
+	}
+	return b->failed;
+}
+
 bool path_is_normal(const char *path)
 {
 	const char *p = path;

@@ -41,6 +41,13 @@ char *str_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
  */
 int str_quote(struct buf *b, const char *s, size_t max);
 
+/*
+ * Appends len bytes of s as they are, with the escapes of str_quote for control
+ * characters, invisible and reordering ones and bytes that are not UTF-8; tabs,
+ * quotes and backslashes stay. For texts of others on a terminal.
+ */
+int str_show(struct buf *b, const char *s, size_t len);
+
 /* True if s[0..len) is well-formed UTF-8 (RFC 3629). */
 bool str_is_utf8(const char *s, size_t len);
 

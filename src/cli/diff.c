@@ -1,22 +1,20 @@
 /*
  * pinfold diff: what a task changed in its source and in the other directories
  * that it could write, each in the order of its paths. Memory does not grow
- * with the number of changes (cli/sorted.h). No
- * name reaches the terminal as the agent wrote it if it holds anything that a
- * terminal would not just print.
+ * with the number of changes (cli/sorted.h, workspace/renames.h).
  */
 #include "base/cleanup.h"
-#include "base/io.h"
 #include "base/num.h"
-#include "cli/colour.h"
+#include "cli/diff_show.h"
 #include "cli/held.h"
 #include "cli/own.h"
 #include "cli/pick.h"
-#include "cli/report.h"
 #include "cli/sorted.h"
-#include "schema/json.h"
+#include "cli/words.h"
 #include "workspace/changes.h"
 #include "workspace/protect.h"
+#include "workspace/renames.h"
+#include "workspace/walk.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,170 +25,176 @@
 #define SCHEMA "pinfold-diff-1"
 
 struct diff {
-	struct report report;
-	struct json_writer json;
-	bool stat;
-	const char *prefix; /* of a further directory's paths, or NULL */
-	struct protect protect; /* of the layer that is shown */
+	struct show show;
+	const struct pick *pick;
+	struct words words;
+	size_t layer;		  /* 0: the source, i: write.(i-1) */
+	struct protect protect;	  /* of the layer that is shown */
+	struct renames renames;	  /* likewise */
 	struct changes_counts total;
 	uint64_t held;
+	uint64_t left_out; /* of the layer: not part of a patch */
+	struct error *err;
 };
 
-static const char *const kind_names[] = {"added", "modified", "deleted"};
-static const char kind_letters[] = {'A', 'M', 'D'};
-static const enum colour kind_colours[] = {COLOUR_GREEN, COLOUR_YELLOW,
-					   COLOUR_RED};
+#define KINDS(t) ((t)->added + (t)->modified + (t)->deleted)
 
-static char type_letter(mode_t mode)
+/* ---- one change ---- */
+
+static bool is_in_git(const char *path)
 {
-	switch (mode & S_IFMT) {
-	case S_IFREG:
-		return 'f';
-	case S_IFDIR:
-		return 'd';
-	case S_IFLNK:
-		return 'l';
-	case S_IFIFO:
-		return 'p';
-	case S_IFSOCK:
-		return 's';
-	default:
-		return 'c';
-	}
+	return str_eq(path, ".git") || str_starts(path, ".git/");
 }
 
-/* The path with what it lies below, and a slash behind a directory. */
-static char *whole_path(const struct diff *d, const struct change *c)
+/*
+ * What git apply would refuse as a whole is not part of a patch, unless it was
+ * asked for by its name: what lies in git's own directory, and other trees.
+ */
+static bool is_left_out(const struct diff *d, const struct change *c)
 {
-	return str_format("%s%s%s%s", d->prefix ? d->prefix : "",
-			  d->prefix ? "/" : "", c->path,
-			  S_ISDIR(c->mode) ? "/" : "");
+	return d->show.how == SHOW_PATCH && !d->show.report.json &&
+	       d->words.n == 0 && (d->layer > 0 || is_in_git(c->path));
 }
 
-/* The type is said where it is another one. */
-static void print_modes(struct buf *out, mode_t before, mode_t after)
+static int show_one(struct diff *d, const struct change *c)
 {
-	unsigned from = (unsigned)before & 07777u, to = (unsigned)after & 07777u;
+	struct show_notes notes = {
+		.held = protect_reason(&d->protect, c),
+	};
 
-	if ((before & S_IFMT) == (after & S_IFMT))
-		buf_addf(out, " (%04o -> %04o)", from, to);
-	else
-		buf_addf(out, " (%c%04o -> %c%04o)", type_letter(before), from,
-			 type_letter(after), to);
+	if (c->kind == CHANGE_ADDED)
+		notes.from = renames_from(&d->renames, c->path);
+	if (c->kind == CHANGE_DELETED)
+		notes.to = renames_to(&d->renames, c->path);
+	return show_change(&d->show, c, &notes, d->err);
 }
 
-static int print_line(struct diff *d, const struct change *c,
-		      const char *held)
+static int show_deleted(void *arg, const struct change *c)
 {
-	struct buf *out = &d->report.out;
-	AUTO_FREE char *path = whole_path(d, c);
-	AUTO_BUF struct buf size = BUF_INIT(64);
+	struct diff *d = arg;
 
-	if (!path)
-		return -ENOMEM;
-	buf_add_str(out, colour_code(d->report.colour, kind_colours[c->kind]));
-	if (d->stat) {
-		if (c->kind != CHANGE_DELETED && S_ISREG(c->mode))
-			num_human_size(&size, c->size);
-		buf_addf(out, "%-8s %10s  ", kind_names[c->kind],
-			 buf_str(&size));
-	} else {
-		buf_addf(out, "%c  ", kind_letters[c->kind]);
-	}
-	report_path(out, path);
-	if (c->kind == CHANGE_MODIFIED && c->mode != c->mode_before)
-		print_modes(out, c->mode_before, c->mode);
-	if (held)
-		buf_addf(out, "  held back: %s", held);
-	buf_add_str(out, colour_code(d->report.colour, COLOUR_NONE));
-	buf_add_char(out, '\n');
-	return report_flush(&d->report);
+	return words_mean(&d->words, d->layer, c->path) ? show_one(d, c) : 0;
 }
 
-static void put_mode(struct json_writer *w, const char *key, mode_t mode)
+static void count(struct diff *d, const struct change *c)
 {
-	char text[16];
-
-	snprintf(text, sizeof(text), "%06o", (unsigned)mode);
-	json_put_string(w, key, text);
-}
-
-static int write_json(struct diff *d, const struct change *c,
-		      const char *held)
-{
-	struct json_writer *w = &d->json;
-	AUTO_FREE char *path = str_format("%s%s%s", d->prefix ? d->prefix : "",
-					  d->prefix ? "/" : "", c->path);
-
-	if (!path)
-		return -ENOMEM;
-	json_object(w);
-	json_put_text(w, "held", held);
-	json_put_string(w, "kind", kind_names[c->kind]);
-	put_mode(w, "mode", c->mode);
-	if (c->kind == CHANGE_MODIFIED)
-		put_mode(w, "mode_before", c->mode_before);
-	json_put_text(w, "path", path);
-	json_put_uint(w, "size", c->size);
-	json_object_end(w);
-	return w->failed ? w->failed : report_flush(&d->report);
+	d->held += protect_reason(&d->protect, c) != NULL;
+	d->total.added += c->kind == CHANGE_ADDED;
+	d->total.modified += c->kind == CHANGE_MODIFIED;
+	d->total.deleted += c->kind == CHANGE_DELETED;
 }
 
 static int show(void *arg, const struct change *c)
 {
 	struct diff *d = arg;
-	const char *held = protect_reason(&d->protect, c);
+	bool deleted_directory = c->kind == CHANGE_DELETED &&
+				 S_ISDIR(c->mode_before);
 
-	d->held += held != NULL;
-	return d->report.json ? write_json(d, c, held)
-			      : print_line(d, c, held);
+	if (!words_mean(&d->words, d->layer, c->path) &&
+	    !(deleted_directory &&
+	      words_lead_through(&d->words, d->layer, c->path)))
+		return 0;
+	count(d, c);
+	if (is_left_out(d, c)) {
+		d->left_out++;
+		return 0;
+	}
+	/* A patch has no directories: they are gone with what they held. */
+	if (deleted_directory && d->show.how == SHOW_PATCH &&
+	    !d->show.report.json)
+		return patcher_each_below(d->show.patcher, c, show_deleted, d,
+					  d->err);
+	return show_one(d, c);
 }
 
-/* In the order of paths; held back is what d->protect says. */
-static int scan_sorted(struct diff *d, int layer_fd, int below, bool copied,
-		       struct changes_counts *counts, struct error *err)
-{
-	AUTO_SORTED struct sorted sorted;
-	int r, shown;
+/* ---- one layer ---- */
 
-	/* What does not fit in memory goes to a file in the task's directory. */
-	sorted_init(&sorted, layer_fd);
-	r = changes_scan(layer_fd, below, copied, 0, sorted_add, &sorted,
-			 counts, err);
-	/* Of a scan that failed, what it found is shown all the same. */
-	shown = sorted_each(&sorted, show, d);
-	if (d->report.failed)
-		return 0; /* report_end says it. */
-	if (shown < 0)
-		return error_set(err, shown, "cannot sort the changes: %s",
-				 strerror(-shown));
+static int remark_left_out(struct diff *d)
+{
+	AUTO_BUF struct buf text = BUF_INIT(65536);
+	AUTO_BUF struct buf where = BUF_INIT(65536);
+
+	if (d->left_out == 0)
+		return 0;
+	report_path(&where, d->layer ? d->show.prefix : ".git");
+	buf_addf(&text, "# %llu change%s in %s %s not shown: pinfold diff "
+			"--patch %s %s",
+		 (unsigned long long)d->left_out, d->left_out == 1 ? "" : "s",
+		 buf_str(&where), d->left_out == 1 ? "is" : "are", d->pick->id,
+		 buf_str(&where));
+	d->left_out = 0;
+	return show_remark(&d->show, buf_str(&text));
+}
+
+static int show_sorted(struct diff *d, struct sorted *sorted, int upper,
+		       int below, struct error *err)
+{
+	AUTO_PATCHER struct patcher patcher = PATCHER_INIT;
+	int r = 0;
+
+	if (d->show.how == SHOW_PATCH)
+		r = patcher_init(&patcher, upper, below, err);
+	if (r < 0)
+		return r;
+	renames_init(&d->renames, upper, below);
+	r = sorted_each(sorted, renames_add, &d->renames);
+	if (r == 0)
+		renames_find(&d->renames);
+	d->show.patcher = &patcher;
+	d->err = err;
+	err->code = 0;
+	if (r == 0)
+		r = sorted_each(sorted, show, d);
+	if (r == 0)
+		r = remark_left_out(d);
+	renames_done(&d->renames);
+	if (r < 0 && !d->show.report.failed && err->code == 0)
+		error_set(err, r, "cannot show the changes: %s", strerror(-r));
 	return r;
 }
 
 /*
  * One layer: upper below layer_fd, over the host's directory recorded, where
- * globs are what the policy protects.
+ * globs are what the policy protects. What does not fit in memory is sorted in
+ * a file in the task's directory.
  */
 static int show_layer(struct diff *d, int layer_fd, const char *recorded,
 		      bool copied, const struct strlist *globs,
 		      struct error *err)
 {
+	AUTO_SORTED struct sorted sorted;
 	struct changes_counts counts = {0};
+	struct error failure = {0};
 	AUTO_CLOSE int below = -1;
-	int r;
+	AUTO_CLOSE int upper = -1;
+	int r, shown;
 
+	sorted_init(&sorted, layer_fd);
+	if (d->show.how == SHOW_TREE)
+		sorted.compare = sorted_as_tree;
 	if (recorded) {
 		below = pick_open_below(recorded, err);
 		if (below < 0)
 			return below;
 	}
+	upper = walk_open_at(layer_fd, "upper", O_PATH | O_DIRECTORY);
+	if (upper < 0)
+		return error_set(err, upper, "cannot open upper of %s: %s",
+				 d->pick->id, strerror(-upper));
 	r = protect_init(&d->protect, globs, below, err);
-	if (r == 0)
-		r = scan_sorted(d, layer_fd, below, copied, &counts, err);
+	if (r < 0)
+		return r;
+	r = changes_scan(layer_fd, below, copied, 0, sorted_add, &sorted,
+			 &counts, err);
+	/* Of a scan that failed, what it found is shown all the same. */
+	shown = show_sorted(d, &sorted, upper, below, &failure);
 	protect_done(&d->protect);
-	d->total.added += counts.added;
-	d->total.modified += counts.modified;
-	d->total.deleted += counts.deleted;
+	if (d->show.report.failed)
+		return 0; /* report_end says it. */
+	if (shown < 0) {
+		r = shown;
+		*err = failure;
+	}
 	d->total.bytes += counts.bytes;
 	d->total.inodes += counts.inodes;
 	return r;
@@ -201,43 +205,54 @@ static bool has_layer(int fd, const char *name)
 	return faccessat(fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-static int show_layers(struct diff *d, const struct pick *p, struct error *err)
+static bool is_wanted(const struct diff *d, size_t layer)
 {
+	return d->words.n == 0 || words_name_layer(&d->words, layer);
+}
+
+static int show_layers(struct diff *d, struct error *err)
+{
+	const struct pick *p = d->pick;
 	const struct record *rec = &p->record;
 	bool copied = rec->workspace && str_eq(rec->workspace, "copy");
 	int r = 0;
 
-	d->prefix = NULL;
-	if (has_layer(p->fd, "upper"))
+	if (has_layer(p->fd, "upper") && is_wanted(d, 0))
 		r = show_layer(d, p->fd, rec->source, copied, &p->protect, err);
 	for (size_t i = 0; i < p->write.n && r == 0; i++) {
 		char name[STATE_WRITE_NAME_MAX];
 		AUTO_CLOSE int fd = -1;
 
 		state_write_name(i, name);
-		if (!has_layer(p->fd, name))
+		if (!has_layer(p->fd, name) || !is_wanted(d, i + 1))
 			continue;
 		fd = openat(p->fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW |
 						 O_CLOEXEC);
 		if (fd < 0)
 			return error_errno(err, "cannot open %s", name);
-		d->prefix = p->write.items[i];
-		r = show_layer(d, fd, d->prefix, false, NULL, err);
+		d->layer = i + 1;
+		d->show.prefix = p->write.items[i];
+		r = show_layer(d, fd, d->show.prefix, false, NULL, err);
 	}
 	return r;
 }
 
+/* ---- beginning and end ---- */
+
 static void begin_json(struct diff *d)
 {
-	json_begin(&d->json, &d->report.out);
-	json_object(&d->json);
-	json_key(&d->json, "changes");
-	json_array(&d->json);
+	struct json_writer *w = &d->show.json;
+
+	json_begin(w, &d->show.report.out);
+	json_object(w);
+	json_key(w, "changes");
+	json_array(w);
 }
 
-static void end_json(struct diff *d, const struct pick *p)
+static void end_json(struct diff *d)
 {
-	struct json_writer *w = &d->json;
+	struct json_writer *w = &d->show.json;
+	const struct pick *p = d->pick;
 
 	json_array_end(w);
 	json_key(w, "counts");
@@ -257,67 +272,121 @@ static void end_json(struct diff *d, const struct pick *p)
 						       p->record.state));
 	json_object_end(w);
 	json_finish(w);
-	buf_add_char(&d->report.out, '\n');
+	buf_add_char(&d->show.report.out, '\n');
 }
 
-static void end_text(struct diff *d, const struct pick *p)
+static void end_text(struct diff *d)
 {
-	uint64_t n = d->total.added + d->total.modified + d->total.deleted;
+	struct buf *out = &d->show.report.out;
 	AUTO_BUF struct buf text = BUF_INIT(256);
 
-	if (n == 0) {
-		buf_addf(&text, "%s has no changes", p->id);
+	if (KINDS(&d->total) == 0) {
+		buf_addf(&text, "%s has no changes", d->pick->id);
 		report_note(buf_str(&text));
 		return;
 	}
-	if (!d->stat)
+	if (d->show.how != SHOW_STAT)
 		return;
-	buf_addf(&d->report.out,
-		 "%llu changed: %llu added, %llu modified, %llu deleted; ",
-		 (unsigned long long)n, (unsigned long long)d->total.added,
+	buf_addf(out, "%llu changed: %llu added, %llu modified, %llu deleted; ",
+		 (unsigned long long)KINDS(&d->total),
+		 (unsigned long long)d->total.added,
 		 (unsigned long long)d->total.modified,
 		 (unsigned long long)d->total.deleted);
 	if (d->held > 0)
-		buf_addf(&d->report.out, "%llu of them held back; ",
+		buf_addf(out, "%llu of them held back; ",
 			 (unsigned long long)d->held);
-	buf_add_str(&d->report.out, "the layer holds ");
-	num_human_size(&d->report.out, d->total.bytes);
-	buf_add_char(&d->report.out, '\n');
+	buf_add_str(out, "the layer holds ");
+	num_human_size(out, d->total.bytes);
+	buf_add_char(out, '\n');
+}
+
+/* A path without a change may have been mistyped. */
+static int check_words(const struct diff *d, struct error *err)
+{
+	AUTO_BUF struct buf quoted = BUF_INIT(4096);
+
+	for (size_t i = 0; i < d->words.n; i++) {
+		if (d->words.paths[i].found)
+			continue;
+		str_quote(&quoted, d->words.paths[i].word, 500);
+		return error_set(err, -ENOENT, "%s has changed nothing at %s",
+				 d->pick->id, buf_str(&quoted));
+	}
+	return 0;
+}
+
+static int show_all(struct diff *d)
+{
+	struct report *report = &d->show.report;
+	struct error err = {0};
+	int r;
+
+	/* Where this is blocked a closed directory is an error, by its name. */
+	if (geteuid() != 0)
+		own_enter(NULL);
+	if (report->json)
+		begin_json(d);
+	r = show_layers(d, &err);
+	if (r == 0 && !report->failed)
+		r = check_words(d, &err);
+	if (r != 0) {
+		report_end(report);
+		return report_refuse(err.text);
+	}
+	if (report->json)
+		end_json(d);
+	else
+		end_text(d);
+	return report_end(report);
+}
+
+static enum show_how how_of(const struct options *o)
+{
+	if (options_has(o, OPT_PATCH))
+		return SHOW_PATCH;
+	if (options_has(o, OPT_TREE))
+		return SHOW_TREE;
+	return options_has(o, OPT_STAT) ? SHOW_STAT : SHOW_LINES;
+}
+
+static int pick_all(const struct state *state, const struct options *o,
+		    struct pick *p, struct words *words, struct error *err)
+{
+	size_t n = o->n_rest > 0 ? words_count_tasks(state, o->rest, 1) : 0;
+	int r = pick_task(state, n > 0 ? o->rest[0] : NULL, p, err);
+
+	/* Another version's task is shown too, by the built-in table. */
+	if (r == 0 && pick_policy(p, err) < 0)
+		report_note(err->text);
+	if (r == 0)
+		r = words_read(words, p, o->rest + n, o->n_rest - n, err);
+	return r;
 }
 
 int verb_diff(const struct options *o)
 {
 	AUTO_STATE struct state state = STATE_INIT;
 	AUTO_PICK struct pick p = PICK_INIT;
-	struct diff d = {.stat = options_has(o, OPT_STAT)};
+	struct diff d = {.pick = &p,
+			 .show = {.how = how_of(o), .open = BUF_INIT(1u << 26)},
+			 .protect = PROTECT_INIT};
 	struct error err = {0};
 	int r;
 
 	if (state_open(&state, &err) < 0)
 		return report_refuse(err.text);
 	recover_all(&state);
-	if (pick_task(&state, o->n_rest ? o->rest[0] : NULL, &p, &err) < 0 ||
-	    pick_policy(&p, &err) < 0)
-		return report_refuse(err.text);
-	r = report_init(&d.report, o);
-	if (r != 0)
-		return r;
-	/* Where this is blocked a closed directory is an error, by its name. */
-	if (geteuid() != 0)
-		own_enter(NULL);
-	if (d.report.json)
-		begin_json(&d);
-	r = show_layers(&d, &p, &err);
-	if (r != 0) {
-		report_end(&d.report);
-		report_done(&d.report);
+	if (pick_all(&state, o, &p, &d.words, &err) < 0) {
+		words_done(&d.words);
 		return report_refuse(err.text);
 	}
-	if (d.report.json)
-		end_json(&d, &p);
-	else
-		end_text(&d, &p);
-	r = report_end(&d.report);
-	report_done(&d.report);
+	r = report_init(&d.show.report, o);
+	if (r == 0) {
+		d.show.terminal = isatty(d.show.report.fd) == 1;
+		r = show_all(&d);
+		report_done(&d.show.report);
+	}
+	words_done(&d.words);
+	buf_done(&d.show.open);
 	return r;
 }

@@ -170,6 +170,26 @@ const struct option_row option_rows[OPT_COUNT] = {
 		.help = "only the numbers for each file",
 		.manual = "Prints a line for each changed file and a sum.",
 	},
+	[OPT_TREE] = {
+		.name = "tree",
+		.excludes = OPTION_BIT(OPT_JSON) | OPTION_BIT(OPT_STAT) |
+			    OPTION_BIT(OPT_PATCH),
+		.help = "show the changes as a tree",
+		.manual = "Prints the changed files below the directories that "
+			  "hold them.",
+	},
+	[OPT_PATCH] = {
+		.letter = 'p', .name = "patch",
+		.excludes = OPTION_BIT(OPT_STAT),
+		.help = "show what changed in the files",
+		.manual =
+"Prints a unified diff with git's headers, which git apply takes. What such a "
+"text cannot say stands in lines that begin with #: sizes of binary files and "
+"of files above 8 MiB, permissions beyond the executable bit, FIFOs, why a "
+"file is held back. On a terminal every control character, invisible and "
+"reordering ones included, is shown as \\xNN. What lies in .git, or in "
+"another directory than the source, is shown when it is named.",
+	},
 	[OPT_GRACE] = {
 		.name = "grace", .argument = ARGUMENT_REQUIRED,
 		.metavar = "DURATION",
@@ -301,14 +321,20 @@ const struct verb_row verb_rows[] = {
 "are discarded.",
 	},
 	{
-		.name = "diff", .synopsis = "[TASK]",
-		.command_from = NO_COMMAND, .max_operands = 1,
-		.options = O(STAT) | O(JSON),
+		.name = "diff", .synopsis = "[TASK] [PATH]...",
+		.command_from = NO_COMMAND, .max_operands = ANY,
+		.options = O(STAT) | O(TREE) | O(PATCH) | O(JSON),
 		.help = "show what a task has changed",
 		.manual =
-"Shows the files that TASK, or the last task of this source, has added, "
-"changed or removed, in the order of the bytes of their paths. What it changed "
-"in further directories comes after that, each by itself with its whole path.",
+"Shows the files that TASK, or the last task of this source, has added (A), "
+"changed (M) or removed (D), which of them were moved, by their content, and "
+"which would be held back, because a program of the host would run or obey "
+"them. The order is that of the bytes of their paths; what it changed in "
+"further directories comes after that, each by itself with its whole path.\n\n"
+"With PATHs, what lies at or below them: relative to the working directory if "
+"that lies in the source, else to the source, or absolute. A file whose name "
+"could be a task's (t- and letters, or the id of one without it) is written "
+"./NAME.",
 	},
 	{
 		.name = "promote", .synopsis = "[TASK]",

@@ -29,7 +29,21 @@ struct reader {
 void sorted_init(struct sorted *s, int dir_fd)
 {
 	*s = (struct sorted){.dir_fd = dir_fd, .file = -1,
-			     .memory = SORTED_MEMORY};
+			     .memory = SORTED_MEMORY, .compare = strcmp};
+}
+
+int sorted_as_tree(const char *a, const char *b)
+{
+	while (*a && *a == *b) {
+		a++;
+		b++;
+	}
+	/* A slash is less than any byte of a name. */
+	if (*a == '/' && *b && *b != '/')
+		return -1;
+	if (*b == '/' && *a && *a != '/')
+		return 1;
+	return (unsigned char)*a - (unsigned char)*b;
 }
 
 void sorted_done(struct sorted *s)
@@ -49,8 +63,8 @@ static int by_path(const void *a, const void *b, void *arg)
 {
 	const struct sorted *s = arg;
 
-	return strcmp(path_at(s, *(const size_t *)a),
-		      path_at(s, *(const size_t *)b));
+	return s->compare(path_at(s, *(const size_t *)a),
+			  path_at(s, *(const size_t *)b));
 }
 
 static void sort(struct sorted *s)
@@ -179,7 +193,7 @@ static int merge(const struct sorted *s, struct reader *readers, size_t n,
 		for (size_t i = 0; i < n; i++) {
 			if (readers[i].path &&
 			    (!least ||
-			     strcmp(readers[i].path, least->path) < 0))
+			     s->compare(readers[i].path, least->path) < 0))
 				least = &readers[i];
 		}
 		if (!least)

@@ -31,6 +31,7 @@ struct sorted {
 	struct sorted_run runs[SORTED_RUNS];
 	size_t n_runs;
 	size_t memory; /* SORTED_MEMORY; less in tests */
+	int (*compare)(const char *a, const char *b); /* strcmp */
 	int failed; /* what sorted_add returned first, if not 0 */
 };
 
@@ -39,12 +40,16 @@ struct sorted {
 void sorted_init(struct sorted *s, int dir_fd);
 void sorted_done(struct sorted *s);
 
+/* An order in which a directory stands before what lies in it and all of that
+ * before its next neighbour: for sorted.compare. */
+int sorted_as_tree(const char *a, const char *b);
+
 /* A change_fn: arg is the struct sorted. 0 or a negative errno, which every
  * later call and sorted_each return too. */
 int sorted_add(void *arg, const struct change *c);
 
 /*
- * Calls fn for every change, ordered by the bytes of the path. What fn returned
+ * Calls fn for every change, ordered by the bytes of the path (or compare). What fn returned
  * if not 0, or a negative errno.
  */
 int sorted_each(struct sorted *s, change_fn *fn, void *arg);

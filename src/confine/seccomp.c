@@ -20,6 +20,7 @@ static const struct sock_fprog programs[] = {
 	[SECCOMP_KEEPER] = PROGRAM(filter_keeper),
 	[SECCOMP_WATCH] = PROGRAM(filter_watch),
 	[SECCOMP_POLICY] = PROGRAM(filter_policy),
+	[SECCOMP_DIFF] = PROGRAM(filter_diff),
 };
 
 int seccomp_load(enum seccomp_filter filter)

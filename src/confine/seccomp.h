@@ -23,6 +23,7 @@ enum seccomp_filter {
 	SECCOMP_KEEPER,
 	SECCOMP_WATCH,
 	SECCOMP_POLICY,
+	SECCOMP_DIFF,
 };
 
 /*

@@ -6,81 +6,23 @@
  * Standard input holds the question, standard output takes the answer
  * (policy/compile.h); it has no arguments and no environment.
  */
-#include "base/cleanup.h"
 #include "base/io.h"
-#include "confine/landlock.h"
-#include "confine/seccomp.h"
-#include "confine/start.h"
+#include "confine/alone.h"
 #include "policy/compile.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define MEMORY_MAX ((rlim_t)512 << 20)
-#define CPU_SECONDS 5
-
-#if defined(__SANITIZE_ADDRESS__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
-
-static int limit(int resource, rlim_t max)
-{
-	struct rlimit l = {max, max};
-
-	return setrlimit((__rlimit_resource_t)resource, &l) < 0 ? -errno : 0;
-}
-
-static int set_limits(void)
-{
-	/* A sanitizer maps terabytes of address space for itself. */
-	int r = SANITIZED ? 0 : limit(RLIMIT_AS, MEMORY_MAX);
-
-	if (r == 0)
-		r = limit(RLIMIT_CPU, CPU_SECONDS);
-	if (r == 0)
-		r = limit(RLIMIT_CORE, 0);
-	return r == 0 ? limit(RLIMIT_NOFILE, 4) : r;
-}
-
-/* The filter lets nothing be opened; this is the second wall. */
-static int enter_landlock(void)
-{
-	AUTO_CLOSE int ruleset = -1;
-	struct error err = {0};
-
-	if (landlock_abi() < 1)
-		return 0;
-	ruleset = landlock_ruleset(NULL, 0, 1, &err);
-	return ruleset < 0 ? ruleset : landlock_enter(ruleset);
-}
-
-static int enter(void)
-{
-	int r;
-
-	start_close_from(3);
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 ||
-	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
-	    prctl(PR_SET_DUMPABLE, 0) < 0)
-		return -errno;
-	r = set_limits();
-	if (r == 0)
-		r = enter_landlock();
-	return r == 0 ? seccomp_load(SECCOMP_POLICY) : r;
-}
+static const struct alone alone = {
+	.keep_below = 3,
+	.open_max = 4,
+	.memory_max = (uint64_t)512 << 20,
+	.cpu_seconds = 5,
+	.filter = SECCOMP_POLICY,
+};
 
 static int compile(const struct buf *question, struct buf *answer)
 {
@@ -115,7 +57,7 @@ static int run(void)
 {
 	AUTO_BUF struct buf question = BUF_INIT(COMPILE_QUESTION_MAX);
 	AUTO_BUF struct buf answer = BUF_INIT(COMPILE_ANSWER_MAX);
-	int r = enter();
+	int r = alone_enter(&alone);
 
 	if (r < 0)
 		return fail("cannot confine itself", r);
