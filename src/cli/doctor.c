@@ -13,6 +13,7 @@
 #include "confine/mount.h"
 #include "confine/sys.h"
 #include "schema/json.h"
+#include "task/delegate.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -259,34 +260,104 @@ static void check_seccomp(struct finding *f, const struct trial *t)
 		    "no system call notification");
 }
 
-static void check_cgroup(struct finding *f, const struct trial *t)
+static const struct cgroup_limits tried_limits = {
+	.memory = 1u << 30,
+	.processes = 1024,
+	.cpus_milli = UINT64_MAX,
+};
+
+/* In a child that systemd has put into a scope, as a keeper would be. */
+static int divide_scope(const char *id)
 {
-	const struct cgroup_limits l = {.memory = 1u << 30, .processes = 1024,
-					.cpus_milli = UINT64_MAX};
 	struct cgroup c;
 	struct error err;
-	const char *memory, *processes;
+
+	if (cgroup_make_delegated(&c, id, &tried_limits, &err) < 0)
+		return -err.code & 0x7f;
+	cgroup_remove(&c);
+	return 0;
+}
+
+static int divided(int status, struct error *err)
+{
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		return 0;
+	return error_set(err, -EACCES, "the scope that systemd gives cannot be "
+			 "divided: %s", strerror(WEXITSTATUS(status)));
+}
+
+/* Whether systemd delegates a group to a process of ours. */
+static int try_delegation(struct error *err)
+{
+	char id[24], byte = 0;
+	int go[2], status = 0, r;
+	pid_t pid;
+
+	snprintf(id, sizeof(id), "doctor-%d", (int)getpid());
+	if (pipe2(go, O_CLOEXEC) < 0)
+		return error_errno(err, "cannot make a pipe");
+	pid = fork();
+	if (pid == 0) {
+		close(go[1]);
+		_exit(read(go[0], &byte, 1) == 1 ? divide_scope(id) : 0);
+	}
+	close(go[0]);
+	r = pid < 0 ? error_errno(err, "cannot fork")
+		    : delegate_scope(pid, id, err);
+	if (r == 0 && write(go[1], &byte, 1) != 1)
+		r = error_errno(err, "cannot reach our child");
+	close(go[1]);
+	if (pid > 0)
+		waitpid(pid, &status, 0);
+	return r < 0 ? r : divided(status, err);
+}
+
+static const char *fix_for_cgroup(void)
+{
+	bool systemd = access("/run/systemd/system", F_OK) == 0;
+
+	if (geteuid() == 0)
+		return systemd ? "run pinfold outside of this container, or "
+				 "delegate a cgroup to it"
+			       : "mount a cgroup hierarchy with the memory and "
+				 "pids controllers";
+	if (!systemd)
+		return "let root make a control group that is yours, and "
+		       "start pinfold in it";
+	if (access("/sys/fs/cgroup/cgroup.controllers", F_OK) < 0)
+		return "boot with systemd.unified_cgroup_hierarchy=1";
+	return "sudo apt install dbus-user-session; then log in anew, or "
+	       "sudo loginctl enable-linger $USER and set XDG_RUNTIME_DIR";
+}
+
+static void check_cgroup(struct finding *f, const struct trial *t)
+{
+	struct cgroup c;
+	struct error err;
 
 	(void)t;
-	if (cgroup_make(&c, "doctor", &l, &err) < 0) {
-		say(f, HEALTH_LESS, "limits are held by watchdogs", NULL,
-		    err.text);
+	if (cgroup_at_hand(&tried_limits) &&
+	    cgroup_make(&c, "doctor", &tried_limits, &err) == 0) {
+		const char *memory = cgroup_mechanism(&c, CGROUP_MEMORY);
+		bool both = memory && cgroup_mechanism(&c, CGROUP_PIDS);
+
+		cgroup_remove(&c);
+		if (both) {
+			say(f, HEALTH_OK, NULL, NULL, memory);
+			return;
+		}
+	}
+	if (try_delegation(&err) == 0) {
+		say(f, HEALTH_OK, NULL, NULL,
+		    "cgroup v2, in a scope that systemd delegates to a task");
 		return;
 	}
-	memory = cgroup_mechanism(&c, CGROUP_MEMORY);
-	processes = cgroup_mechanism(&c, CGROUP_PIDS);
-	if (memory && processes)
-		say(f, HEALTH_OK, NULL, NULL, memory);
-	else
-		say(f, HEALTH_LESS,
-		    "memory is watched, not held; processes by RLIMIT_NPROC",
-		    geteuid() == 0
-			    ? "mount a cgroup hierarchy with the memory and "
-			      "pids controllers"
-			    : "systemd-run --user --scope -p Delegate=yes "
-			      "pinfold run ...",
-		    "no control group of our own");
-	cgroup_remove(&c);
+	say(f, HEALTH_LESS,
+	    "memory is watched, not held; processes by RLIMIT_NPROC",
+	    fix_for_cgroup(), "");
+	snprintf(f->what, sizeof(f->what),
+		 "no control group of our own, and none from systemd: %.*s",
+		 ERROR_TEXT_MAX - 64, err.text);
 }
 
 static void check_nft(struct finding *f, const struct trial *t)

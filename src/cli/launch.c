@@ -8,6 +8,7 @@
 #include "cli/identity.h"
 #include "cli/policy_source.h"
 #include "confine/cgroup.h"
+#include "task/delegate.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -183,13 +184,39 @@ static int check_hidden(const struct launch *l, const char *relative,
 	return 0;
 }
 
+/* Is path dir, or below it? Both relative and normal. */
+static bool is_within(const char *path, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	return !strncmp(path, dir, n) && (path[n] == '\0' || path[n] == '/');
+}
+
+/* Adds path, unless it is hidden with what it lies in; drops what lies in it. */
+static int hide(struct strlist *list, const char *path)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < list->n; i++) {
+		if (is_within(path, list->items[i]))
+			return 0;
+	}
+	for (size_t i = 0; i < list->n; i++) {
+		if (is_within(list->items[i], path))
+			free(list->items[i]);
+		else
+			list->items[kept++] = list->items[i];
+	}
+	list->n = kept;
+	return strlist_add(list, path);
+}
+
 /* Denied paths that lie in the source, relative to it. */
 static int fill_hidden(struct launch *l, struct error *err)
 {
-	int r;
-
 	const struct strlist *deny = &l->policy.deny;
 	const char *source = l->source.path;
+	int r;
 
 	for (size_t i = 0; source && i < deny->n; i++) {
 		const char *path = deny->items[i];
@@ -208,8 +235,27 @@ static int fill_hidden(struct launch *l, struct error *err)
 		r = check_hidden(l, path, err);
 		if (r < 0)
 			return r;
-		if (strlist_add(&l->plan.spec.hide, path) < 0)
-			return error_set(err, -ENOMEM, "out of memory");
+		r = hide(&l->plan.spec.hide, path);
+		if (r < 0)
+			return error_set(err, r, "out of memory");
+	}
+	return 0;
+}
+
+/* What is shown already, as the source or to be changed, is not shown twice. */
+static int fill_read(struct launch *l)
+{
+	const struct strlist *read = &l->policy.read;
+	struct sandbox_spec *s = &l->plan.spec;
+
+	for (size_t i = 0; i < read->n; i++) {
+		const char *path = read->items[i];
+
+		if (strlist_has(&l->policy.write, path) ||
+		    (l->source.path && str_eq(path, l->source.path)))
+			continue;
+		if (strlist_add(&s->read, path) < 0)
+			return -ENOMEM;
 	}
 	return 0;
 }
@@ -248,7 +294,7 @@ static int fill_spec(struct launch *l, struct error *err)
 		s->owner_gid = l->source.group;
 	}
 	if (!s->id || (l->source.path && !s->source) ||
-	    copy_list(&s->read, &l->policy.read) < 0 ||
+	    fill_read(l) < 0 ||
 	    copy_list(&s->write, &l->policy.write) < 0)
 		return error_set(err, -ENOMEM, "out of memory");
 	r = fill_hidden(l, err);
@@ -377,6 +423,9 @@ static int prepare(struct launch *l, const struct options *o, bool stay,
 	if (r < 0)
 		return r;
 	l->policy_known = true;
+	r = policy_can_run(&l->policy, err);
+	if (r < 0)
+		return r;
 	r = source_find(options_get(o, OPT_SOURCE),
 			options_get(o, OPT_WORKDIR), launch_home(), geteuid(),
 			&l->source, err);
@@ -396,6 +445,25 @@ static int prepare(struct launch *l, const struct options *o, bool stay,
 	return r;
 }
 
+/* A control group for the task, where none can be made beside ours. */
+static int find_group(struct launch *l, struct error *err)
+{
+	const struct policy_limits *want = &l->plan.spec.limits;
+	const struct cgroup_limits groups = {.memory = want->memory,
+					     .processes = want->processes,
+					     .cpus_milli = want->cpus_milli};
+	struct error why;
+
+	if (cgroup_at_hand(&groups))
+		return 0;
+	if (delegate_scope(l->front.keeper, l->id, &why) == 0) {
+		l->plan.delegated = true;
+		return 0;
+	}
+	l->plan.no_group = str_format("none from systemd: %s", why.text);
+	return l->plan.no_group ? 0 : error_set(err, -ENOMEM, "out of memory");
+}
+
 int launch_start(struct launch *l, const struct options *o, bool stay,
 		 struct error *err)
 {
@@ -409,6 +477,8 @@ int launch_start(struct launch *l, const struct options *o, bool stay,
 	r = front_spawn(&l->front, l->plan.programs, err);
 	if (r == 0)
 		r = prepare(l, o, stay, err);
+	if (r == 0)
+		r = find_group(l, err);
 	if (r == 0)
 		r = front_send_plan(&l->front, &l->plan, l->snapshot.data,
 				    l->snapshot.len, l->task_fd, l->lock_fd, err);

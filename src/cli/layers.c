@@ -35,10 +35,6 @@ static int choose_workspace(struct launch *l, enum layer_trouble *ret_why,
 	if (!l->source.path)
 		return 0;
 	s->workspace = l->policy.workspace;
-	if (s->workspace == WORKSPACE_DIRECT)
-		return error_set(err, -EOPNOTSUPP,
-				 "workspace 'direct' is not supported by this "
-				 "version of pinfold; use overlay or copy");
 	trouble = layer_probe(&l->source, l->task_fd,
 			      as_other ? s->outer_uid : getuid(),
 			      as_other ? s->outer_gid : getgid(), as_other);

@@ -43,19 +43,26 @@ static int add_here(const struct policy_files *f, const char *path,
 	return r;
 }
 
-/* Of a policy without faults: what else is worth a word. */
-static int add_warnings(const struct policy_files *f, const char *path,
-			const struct policy *p, struct strlist *ret)
+/*
+ * Of a policy without faults in itself: what else is worth a word, and whether
+ * this version can run it at all. What is in force here does not concern a
+ * ceiling, which is not run.
+ */
+static int look_further(const struct policy_files *f, const char *path,
+			const struct policy *p, bool ceiling,
+			struct checked *c)
 {
+	AUTO_BUF struct buf fault = BUF_INIT(4096);
 	struct error err = {0};
-	enum policy_tier tier;
-	int r = policy_warnings(p, ret);
+	int r = policy_warnings(p, &c->warnings);
 
-	if (r < 0 || str_eq(path, f->ceiling))
+	if (r < 0 || ceiling)
 		return r;
-	if (policy_tier_to_run(p, &tier, &err) < 0)
-		r = strlist_add(ret, err.text);
-	return r < 0 ? r : add_here(f, path, ret);
+	if (policy_can_run(p, &err) == 0)
+		return add_here(f, path, &c->warnings);
+	report_path(&fault, path);
+	buf_addf(&fault, ": %s", err.text);
+	return strlist_add(&c->problems, buf_str(&fault));
 }
 
 static void write_list(struct json_writer *w, const char *key,
@@ -115,11 +122,11 @@ static int look_at(const struct policy_files *f, const char *path,
 		return c->problems.n > 0 ? 0 : r;
 	r = policy_digest(&p, c->digest);
 	if (r == 0)
-		r = add_warnings(f, path, &p, &c->warnings);
+		r = look_further(f, path, &p, ceiling, c);
 	policy_done(&p);
 	if (r < 0)
 		return error_set(err, r, "%s", strerror(-r));
-	c->valid = true;
+	c->valid = c->problems.n == 0;
 	return 0;
 }
 

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/sysinfo.h>
 
 /* An absolute path from the environment, or NULL. */
@@ -216,6 +217,40 @@ static int check_home(const struct policy_files *f, const struct policy *p,
 	return r < 0 ? r : check_list(home, &p->write, "files.write", err);
 }
 
+static int check_one(const char *field, const char *path, bool directory,
+		     struct error *err)
+{
+	AUTO_BUF struct buf quoted = BUF_INIT(4096);
+	const char *why = NULL;
+	struct stat st;
+
+	if (lstat(path, &st) < 0)
+		why = strerror(errno);
+	else if (S_ISLNK(st.st_mode))
+		why = "it is a link; name what it leads to";
+	else if (directory && !S_ISDIR(st.st_mode))
+		why = "it is no directory; name the one that holds it";
+	else if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
+		why = "only directories and regular files can be granted";
+	if (!why)
+		return 0;
+	str_quote(&quoted, path, 500);
+	return error_set(err, -EINVAL, "%s: cannot grant %s: %s", field,
+			 buf_str(&quoted), why);
+}
+
+/* Whether what is granted is there, and of a kind that can be. */
+static int check_grants(const struct policy *p, struct error *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < p->read.n && r == 0; i++)
+		r = check_one("files.read", p->read.items[i], false, err);
+	for (size_t i = 0; i < p->write.n && r == 0; i++)
+		r = check_one("files.write", p->write.items[i], true, err);
+	return r;
+}
+
 static int narrow(const struct policy_files *f, const struct options *o,
 		  struct policy *p, struct error *err)
 {
@@ -232,7 +267,9 @@ static int narrow(const struct policy_files *f, const struct options *o,
 		r = apply_ceiling(f, p, err);
 	if (r == 0)
 		r = policy_check(p, err);
-	return r < 0 ? r : check_home(f, p, err);
+	if (r == 0)
+		r = check_home(f, p, err);
+	return r < 0 ? r : check_grants(p, err);
 }
 
 int policy_in_force_from(const struct policy_files *f, const struct options *o,

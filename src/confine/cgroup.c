@@ -18,6 +18,12 @@
 #define CPU_PERIOD_US 100000u
 #define ROOT "/sys/fs/cgroup"
 
+static const char *const controllers[CGROUP_UNIFIED] = {
+	[CGROUP_MEMORY] = "memory",
+	[CGROUP_PIDS] = "pids",
+	[CGROUP_CPU] = "cpu",
+};
+
 static void init(struct cgroup *c, const char *id)
 {
 	for (int i = 0; i < CGROUP_COUNT; i++)
@@ -46,30 +52,22 @@ static int open_dir(const char *path)
 }
 
 /* One line of /proc/self/cgroup for a version 1 hierarchy. */
-static void take_v1(struct cgroup *c, const char *controllers, const char *path)
+static void take_v1(struct cgroup *c, const char *list, const char *path)
 {
-	static const char *const names[] = {
-		[CGROUP_MEMORY] = "memory",
-		[CGROUP_PIDS] = "pids",
-		[CGROUP_CPU] = "cpu",
-	};
 	char full[PATH_MAX];
 
 	for (int i = 0; i < CGROUP_UNIFIED; i++) {
-		if (!has_word(controllers, names[i], ','))
+		if (!has_word(list, controllers[i], ','))
 			continue;
-		if (snprintf(full, sizeof(full), ROOT "/%s%s", controllers,
+		if (snprintf(full, sizeof(full), ROOT "/%s%s", list,
 			     path) < (int)sizeof(full))
 			c->parent[i] = open_dir(full);
 	}
 }
 
-/* The line "0::PATH": beside the caller's group, so that rules for inner
- * nodes hold; its parent may be the root of the hierarchy itself. */
-static void take_v2(struct cgroup *c, const char *path)
+/* The line "0::PATH", of which the first n bytes are meant. */
+static void take_v2(struct cgroup *c, const char *path, int n)
 {
-	const char *slash = strrchr(path, '/');
-	int n = slash && slash > path ? (int)(slash - path) : 0;
 	char full[PATH_MAX];
 
 	if (snprintf(full, sizeof(full), ROOT "/unified%.*s", n, path) >=
@@ -83,6 +81,15 @@ static void take_v2(struct cgroup *c, const char *path)
 		c->parent[CGROUP_UNIFIED] = open_dir(full);
 }
 
+/* Beside the caller's group, so that rules for inner nodes hold; its parent may
+ * be the root of the hierarchy itself. */
+static int beside(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash > path ? (int)(slash - path) : 0;
+}
+
 static void find_parents(struct cgroup *c)
 {
 	AUTO_BUF struct buf b = BUF_INIT(65536);
@@ -92,33 +99,58 @@ static void find_parents(struct cgroup *c)
 		return;
 	at = b.data;
 	while ((line = strsep(&at, "\n"))) {
-		char *controllers = strchr(line, ':');
-		char *path = controllers ? strchr(controllers + 1, ':') : NULL;
+		char *list = strchr(line, ':');
+		char *path = list ? strchr(list + 1, ':') : NULL;
 
 		if (!path)
 			continue;
 		*path++ = '\0';
-		controllers++;
-		if (*controllers)
-			take_v1(c, controllers, path);
+		list++;
+		if (*list)
+			take_v1(c, list, path);
 		else
-			take_v2(c, path);
+			take_v2(c, path, beside(path));
 	}
 }
 
-/* Version 2 controllers serve where the parent hands them to its children. */
-static void choose_v2(struct cgroup *c)
+/* A version 2 controller serves where the parent hands it to its children. */
+static bool is_handed_down(const struct cgroup *c, enum cgroup_controller k)
 {
 	AUTO_BUF struct buf b = BUF_INIT(4096);
 	int parent = c->parent[CGROUP_UNIFIED];
 
-	if (parent < 0 ||
-	    io_read_file(parent, "cgroup.subtree_control", &b) < 0)
-		return;
-	if (!has_word(buf_str(&b), "memory", ' ') ||
-	    !has_word(buf_str(&b), "pids", ' '))
-		return;
-	c->v2 = true;
+	return parent >= 0 &&
+	       io_read_file(parent, "cgroup.subtree_control", &b) == 0 &&
+	       has_word(buf_str(&b), controllers[k], ' ');
+}
+
+static void choose_v2(struct cgroup *c)
+{
+	c->v2 = is_handed_down(c, CGROUP_MEMORY) &&
+		is_handed_down(c, CGROUP_PIDS);
+}
+
+static bool can_make(const struct cgroup *c, enum cgroup_controller k)
+{
+	int parent = c->parent[c->v2 ? CGROUP_UNIFIED : k];
+
+	return parent >= 0 && faccessat(parent, ".", W_OK, 0) == 0 &&
+	       (!c->v2 || is_handed_down(c, k));
+}
+
+bool cgroup_at_hand(const struct cgroup_limits *l)
+{
+	struct cgroup c;
+	bool all;
+
+	init(&c, "");
+	find_parents(&c);
+	choose_v2(&c);
+	all = (l->memory == NONE || can_make(&c, CGROUP_MEMORY)) &&
+	      (l->processes == NONE || can_make(&c, CGROUP_PIDS)) &&
+	      (l->cpus_milli == NONE || can_make(&c, CGROUP_CPU));
+	cgroup_remove(&c);
+	return all;
 }
 
 static int write_limit(struct cgroup *c, enum cgroup_controller k,
@@ -240,6 +272,72 @@ int cgroup_make(struct cgroup *c, const char *id,
 	return r;
 }
 
+/* Our own group, where its line is the version 2 one. */
+static int find_own(struct cgroup *c)
+{
+	AUTO_BUF struct buf b = BUF_INIT(65536);
+	char *at;
+
+	if (io_read_file(AT_FDCWD, "/proc/self/cgroup", &b) < 0 || !b.data)
+		return -ENOENT;
+	at = strstr(b.data, "0::");
+	if (!at || (at > b.data && at[-1] != '\n'))
+		return -ENOENT;
+	at += strlen("0::");
+	take_v2(c, at, (int)strcspn(at, "\n"));
+	return c->parent[CGROUP_UNIFIED] < 0 ? -ENOENT : 0;
+}
+
+/* A group with processes hands nothing down: ours go to a child of it. */
+static int divide(int own, struct error *err)
+{
+	int r = 0;
+
+	if (mkdirat(own, "keeper", 0755) < 0)
+		return error_errno(err, "cannot divide the delegated cgroup");
+	r = io_write_file(own, "keeper/cgroup.procs", "0", 1);
+	if (r < 0)
+		return error_set(err, r, "cannot enter a cgroup of our own: %s",
+				 strerror(-r));
+	for (int i = 0; i < CGROUP_UNIFIED; i++) {
+		char text[16];
+
+		snprintf(text, sizeof(text), "+%s", controllers[i]);
+		r = io_write_file(own, "cgroup.subtree_control", text,
+				  strlen(text));
+		/* Without this one CPUs are held by affinity. */
+		if (r < 0 && i != CGROUP_CPU)
+			return error_set(err, r, "the %s controller is not "
+					 "delegated: %s", controllers[i],
+					 strerror(-r));
+	}
+	return 0;
+}
+
+int cgroup_make_delegated(struct cgroup *c, const char *id,
+			  const struct cgroup_limits *limits, struct error *err)
+{
+	int r;
+
+	init(c, id);
+	r = find_own(c);
+	if (r < 0)
+		return error_set(err, r, "the delegated cgroup is not below "
+				 ROOT);
+	c->v2 = true;
+	r = divide(c->parent[CGROUP_UNIFIED], err);
+	if (r == 0) {
+		make_dirs(c, limits);
+		r = c->dir[CGROUP_UNIFIED] < 0
+			    ? error_set(err, -EACCES, "cannot make a group in "
+					"the delegated cgroup")
+			    : set_v2(c, limits, err);
+	}
+	if (r < 0)
+		cgroup_remove(c);
+	return r;
+}
+
 const char *cgroup_mechanism(const struct cgroup *c, enum cgroup_controller k)
 {
 	if (c->v2) {
@@ -315,7 +413,7 @@ uint64_t cgroup_processes_peak(const struct cgroup *c)
 	int dir = c->dir[c->v2 ? CGROUP_UNIFIED : CGROUP_PIDS];
 	uint64_t peak = read_key(dir, "pids.peak", "");
 
-	/* Kernels before 6.6 keep no peak. */
+	/* Older kernels keep no peak. */
 	return peak ? peak : read_key(dir, "pids.current", "");
 }
 

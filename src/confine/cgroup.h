@@ -47,6 +47,21 @@ struct cgroup_limits {
 int cgroup_make(struct cgroup *c, const char *id,
 		const struct cgroup_limits *limits, struct error *err);
 
+/*
+ * True if cgroup_make would find a group for each of these limits, without
+ * making one.
+ */
+bool cgroup_at_hand(const struct cgroup_limits *limits);
+
+/*
+ * The same below the caller's own version 2 group, which was delegated to it:
+ * the caller, alone in it and with one thread, moves into a child "keeper", so
+ * that the group may hand its controllers down. Who delegated it removes it.
+ */
+int cgroup_make_delegated(struct cgroup *c, const char *id,
+			  const struct cgroup_limits *limits,
+			  struct error *err);
+
 /* "cgroup v2", "cgroup v1", or NULL when the controller is not used. */
 const char *cgroup_mechanism(const struct cgroup *c, enum cgroup_controller k);
 

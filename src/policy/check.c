@@ -25,6 +25,9 @@ static const char *const secret_paths[] = {
 	"/var/lib/pinfold",
 };
 
+/* Links in every sandbox, to /tmp and /run, below which nothing can be put. */
+static const char *const link_paths[] = {"/var/tmp", "/var/run"};
+
 /* The sandbox has its own of these, or none. */
 static const char *const own_paths[] = {"/proc", "/sys", "/dev"};
 
@@ -145,6 +148,15 @@ static int check_grant(const struct policy *p, const char *field,
 		return bad_rule(err, field, path,
 				"cannot be granted: the sandbox has its own "
 				"there, or none");
+	if (is_below_any(path, link_paths, ARRAY_SIZE(link_paths)))
+		return bad_rule(err, field, path,
+				"cannot be granted: /var/tmp and /var/run are "
+				"links to /tmp and /run in every sandbox");
+	if (is_any(path, system_paths, ARRAY_SIZE(system_paths)))
+		return bad_rule(err, field, path,
+				"can never take effect: it is a system "
+				"directory, which every sandbox has, "
+				"read-only");
 	for (size_t i = 0; i < p->deny.n; i++) {
 		const char *deny = p->deny.items[i];
 
@@ -315,10 +327,6 @@ int policy_warnings(const struct policy *p, struct strlist *ret)
 		warn(ret, &r, "nesting", NULL,
 		     "Landlock is dropped; user namespaces, mount, "
 		     "pivot_root, unshare and setns are permitted", NULL);
-	if (p->workspace == WORKSPACE_DIRECT)
-		warn(ret, &r, "files.workspace", NULL,
-		     "direct is not supported by this version of pinfold, "
-		     "which refuses to run with it", NULL);
 	if (p->limits.idle_ms != LIMIT_NONE &&
 	    p->limits.idle_ms >= p->limits.wall_ms)
 		warn(ret, &r, "limits.idle", NULL,

@@ -175,6 +175,13 @@ enum policy_tier policy_least_tier(const struct policy *p, const char **ret_why)
 int policy_tier_to_run(const struct policy *p, enum policy_tier *ret,
 		       struct error *err);
 
+/*
+ * Can this version run a task with p? -EOPNOTSUPP, with a text that names the
+ * field, for a tier or a kind of workspace that it does not have. Whoever
+ * starts a task asks this, and so does `pinfold policy check`.
+ */
+int policy_can_run(const struct policy *p, struct error *err);
+
 const char *policy_tier_name(enum policy_tier tier);
 const char *policy_workspace_name(enum policy_workspace mode);
 const char *policy_identity_name(enum policy_identity identity);

@@ -90,3 +90,15 @@ int policy_tier_to_run(const struct policy *p, enum policy_tier *ret,
 			 field_find("classify.code")->values[p->code],
 			 field_find("classify.impact")->values[p->impact], why);
 }
+
+int policy_can_run(const struct policy *p, struct error *err)
+{
+	enum policy_tier tier;
+
+	if (p->workspace == WORKSPACE_DIRECT)
+		return error_set(err, -EOPNOTSUPP,
+				 "files.workspace: direct is not supported by "
+				 "this version of pinfold; use overlay or "
+				 "copy");
+	return policy_tier_to_run(p, &tier, err);
+}

@@ -218,6 +218,19 @@ static int bad_entry(const struct policy_field *f, const char *entry,
 			 why);
 }
 
+/* Has it a part that no file system takes for a name? */
+static bool has_long_part(const char *path)
+{
+	while (*path) {
+		size_t n = strcspn(path, "/");
+
+		if (n > NAME_MAX)
+			return true;
+		path += n + (path[n] == '/');
+	}
+	return false;
+}
+
 static int check_path(const struct policy_field *f, const char *path,
 		      struct error *err)
 {
@@ -228,6 +241,9 @@ static int check_path(const struct policy_field *f, const char *path,
 		return bad_entry(f, path, "is empty", err);
 	if (strlen(path) >= PATH_MAX)
 		return bad_entry(f, path, "is longer than a path can be", err);
+	if (has_long_part(path))
+		return bad_entry(f, path, "has a part that is longer than a "
+			"name can be", err);
 	if (!str_is_utf8(path, strlen(path)))
 		return bad_entry(f, path, "is not UTF-8, so that a policy "
 			"cannot name it; name a directory above", err);

@@ -59,9 +59,12 @@ static int keeper_child(void *arg)
 	sys_close_range(KEEPER_FD_COUNT, ~0u, CLOSE_RANGE_CLOEXEC);
 	/* A terminal's signals are the front end's to forward. */
 	setsid();
-	/* What the caller ignores is not the command's: it inherits ours. */
-	for (int i = 1; i <= SIGSYS; i++)
-		signal(i, SIG_DFL);
+	/* What the caller ignores is not the command's: it inherits ours. The
+	 * two that nobody can ignore would fail, in the errno we share. */
+	for (int i = 1; i <= SIGSYS; i++) {
+		if (i != SIGKILL && i != SIGSTOP)
+			signal(i, SIG_DFL);
+	}
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	execve(s->program, argv, envp);

@@ -282,6 +282,25 @@ int keeper_init_error(const struct keeper *k, struct error *err)
 			 "pinfold-init ended before the sandbox stood");
 }
 
+/* A group that cannot be divided serves as none: that is in the record. */
+static int make_groups(struct keeper *k, const struct cgroup_limits *l,
+		       struct error *err)
+{
+	struct task_plan *p = &k->plan;
+	struct error why = {0};
+
+	if (p->delegated) {
+		if (cgroup_make_delegated(&k->cgroup, p->spec.id, l, &why) == 0)
+			return 0;
+		p->delegated = false;
+		free(p->no_group);
+		p->no_group = strdup(why.text);
+		if (!p->no_group)
+			return error_set(err, -ENOMEM, "out of memory");
+	}
+	return cgroup_make(&k->cgroup, p->spec.id, l, err);
+}
+
 int keeper_build(struct keeper *k, struct error *err)
 {
 	const struct policy_limits *l = &k->plan.spec.limits;
@@ -292,7 +311,7 @@ int keeper_build(struct keeper *k, struct error *err)
 							  LIMIT_NONE};
 	int r;
 
-	r = cgroup_make(&k->cgroup, k->plan.spec.id, &groups, err);
+	r = make_groups(k, &groups, err);
 	if (r == 0)
 		r = keeper_limits_choose(k, err);
 	if (r == 0)

@@ -14,6 +14,7 @@
 #include "base/io.h"
 #include "base/num.h"
 #include "base/time.h"
+#include "confine/landlock.h"
 #include "task/state.h"
 #include "workspace/changes.h"
 
@@ -70,11 +71,41 @@ static int choose(struct keeper *k, uint64_t value, const char *what,
 	return 0;
 }
 
+/* What the files' second wall covers depends on the kernel's Landlock. */
+static void tell_landlock(struct keeper *k)
+{
+	int abi = landlock_abi();
+
+	if (k->plan.spec.nesting)
+		enforced(k, "files", "mounts (nesting: no Landlock)", true);
+	else
+		enforced(k, "files",
+			 abi >= 5   ? "mounts, Landlock"
+			 : abi >= 3 ? "mounts, Landlock without device ioctls"
+			 : abi == 2 ? "mounts, Landlock without truncation and "
+				      "device ioctls"
+				    : "mounts, Landlock without renames between "
+				      "directories, truncation, device ioctls",
+			 true);
+}
+
+/* Where a group came from, or why there is none, when it was not at hand. */
+static void tell_group(struct keeper *k)
+{
+	if (k->plan.delegated)
+		enforced(k, "cgroup", "a scope that systemd delegated", true);
+	else if (k->plan.no_group)
+		/* As long as the plan, which stays. */
+		enforced(k, "cgroup", k->plan.no_group, false);
+}
+
 int keeper_limits_choose(struct keeper *k, struct error *err)
 {
 	const struct policy_limits *l = &k->plan.spec.limits;
 	int r;
 
+	tell_landlock(k);
+	tell_group(k);
 	r = choose(k, l->memory, "memory", CGROUP_MEMORY,
 		   "watchdog over /proc", false, err);
 	if (r == 0)

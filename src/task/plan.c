@@ -9,6 +9,7 @@
 void plan_done(struct task_plan *p)
 {
 	spec_done(&p->spec);
+	free(p->no_group);
 	free(p->socket_path);
 	free(p->programs);
 	strlist_done(&p->argv);
@@ -35,6 +36,8 @@ int plan_pack(const struct task_plan *p, struct buf *b)
 	codec_put_str(b, p->policy_name);
 	codec_put_str(b, p->policy_digest);
 	codec_put_u64(b, p->started_us);
+	codec_put_u32(b, p->delegated);
+	codec_put_str(b, p->no_group);
 	return b->failed;
 }
 
@@ -74,6 +77,8 @@ int plan_unpack(const char *data, size_t len, struct task_plan *ret,
 	else
 		r.failed = r.failed ? r.failed : -EPROTO;
 	ret->started_us = codec_get_u64(&r);
+	ret->delegated = codec_get_u32(&r) != 0;
+	ret->no_group = copy(codec_get_str(&r), &r.failed);
 	bad = codec_end(&r);
 	if (bad == 0 && (!ret->programs || !ret->workdir))
 		bad = -EPROTO;

@@ -36,6 +36,12 @@ struct task_plan {
 	char *policy_name;
 	char policy_digest[SHA256_HEX_SIZE];
 	uint64_t started_us;
+	/*
+	 * The keeper is in a cgroup that was delegated to it; else, if the
+	 * caller has none at hand, why not.
+	 */
+	bool delegated;
+	char *no_group;
 };
 
 void plan_done(struct task_plan *p);

@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/utsname.h>
 #include <sys/vfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 /* linux/magic.h, and a few that it does not list. */
@@ -40,18 +40,16 @@
 #define FS_BCACHEFS 0xca451a4eu
 #define FS_ZFS 0x2fc12fc1u
 
-/* tmpfs keeps user.* attributes, which an upper needs, since Linux 6.6. */
-static bool tmpfs_has_attributes(void)
+/* An upper layer marks directories by them; tmpfs has none before 6.6. */
+static bool has_user_attributes(int dir)
 {
-	struct utsname u;
-	unsigned major, minor;
-
-	if (uname(&u) < 0 || sscanf(u.release, "%u.%u", &major, &minor) != 2)
+	if (fsetxattr(dir, "user.pinfold", "", 0, 0) < 0)
 		return false;
-	return major > 6 || (major == 6 && minor >= 6);
+	fremovexattr(dir, "user.pinfold");
+	return true;
 }
 
-static bool carries_upper(uint32_t type)
+static bool carries_upper(int dir, uint32_t type)
 {
 	static const uint32_t unfit[] = {
 		FS_OVERLAY, FS_NFS,   FS_CIFS,	 FS_SMB2, FS_FUSE,  FS_9P,
@@ -62,7 +60,7 @@ static bool carries_upper(uint32_t type)
 		if (type == unfit[i])
 			return false;
 	}
-	return type != FS_TMPFS || tmpfs_has_attributes();
+	return type != FS_TMPFS || has_user_attributes(dir);
 }
 
 /* File systems with names of their own kind (case) are refused as lowers. */
@@ -102,7 +100,7 @@ enum layer_trouble layer_probe(const struct source *s, int task_fd, uid_t uid,
 {
 	struct statfs fs;
 
-	if (fstatfs(task_fd, &fs) == 0 && !carries_upper((uint32_t)fs.f_type))
+	if (fstatfs(task_fd, &fs) == 0 && !carries_upper(task_fd, (uint32_t)fs.f_type))
 		return LAYER_STATE_DIRECTORY;
 	if (s->fd < 0)
 		return LAYER_OK;

@@ -29,6 +29,7 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))))
 BUILD = os.environ.get('PINFOLD_BUILD', f'{TOP}/build')
 PROGRAMS = f'{BUILD}/tests/escape'
+PATIENCE = float(os.environ.get('PINFOLD_TEST_PATIENCE', '1'))
 SITUATION = os.environ.get('PINFOLD_SITUATION', 'user')
 # Attacks that need more planted than this situation's caller may plant.
 NEEDS_ROOT = ('-suid-root', '-suid-other', '-sgid-root', '-cap')
@@ -85,13 +86,13 @@ def run(host, argv, timeout=90, **more):
                'preexec_fn': careless_caller, **more}
     with subprocess.Popen(argv, start_new_session=True, **options) as process:
         try:
-            out, err = process.communicate(timeout=timeout)
+            out, err = process.communicate(timeout=timeout * PATIENCE)
             status = process.returncode
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             status = None
             try:
-                out, err = process.communicate(timeout=5)
+                out, err = process.communicate(timeout=5 * PATIENCE)
             except subprocess.TimeoutExpired:
                 out, err = b'', b'something holds the pipes open'
     return status, *(b.decode('utf-8', 'replace') if b else ''
@@ -185,7 +186,7 @@ def attack_terminal(host):
                           start_new_session=True,
                           pass_fds=host.inherited) as process:
         data = b''
-        end = time.monotonic() + 60
+        end = time.monotonic() + 60 * PATIENCE
         while process.poll() is None and time.monotonic() < end:
             data += read_all(master, 0.3)
         data += read_all(master, 0.3)
@@ -228,7 +229,7 @@ class Neighbour:
     def close(self):
         self.process.terminate()
         try:
-            self.process.wait(10)
+            self.process.wait(10 * PATIENCE)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
@@ -260,7 +261,7 @@ def bomb(host, neighbour, row):
     say(status in statuses and named and 'survived' not in out, sentence,
         f'status {status} after {took:.1f} s, stdout {out[-80:]!r}, '
         f'stderr {err[-300:]!r}')
-    end = time.monotonic() + 2
+    end = time.monotonic() + 2 * PATIENCE
     while processes_of('attacks/bomb') and time.monotonic() < end:
         time.sleep(0.05)
     left = processes_of('attacks/bomb')
@@ -268,7 +269,7 @@ def bomb(host, neighbour, row):
         f'processes {left[:5]}')
     for pid in left:
         os.kill(pid, signal.SIGKILL)
-    end = time.monotonic() + 3
+    end = time.monotonic() + 3 * PATIENCE
     while neighbour.ticks() <= before and time.monotonic() < end:
         time.sleep(0.1)
     say(neighbour.ticks() > before and not neighbour.failed() and

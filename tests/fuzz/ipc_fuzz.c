@@ -6,12 +6,13 @@
  *	p  plan			e  arguments of an exec
  *	i  configuration of init	c  calls of the codec
  *	m  a datagram for every rule table
- *	w  a record of pinfold-watch
+ *	w  a record of pinfold-watch	b  what a bus says
  */
 #include "fuzz.h"
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "ipc/bus_reply.h"
 #include "ipc/codec.h"
 #include "task/exec_args.h"
 #include "task/init.h"
@@ -232,6 +233,30 @@ static void watch_record(const char *data, size_t len)
 	close(pair[1]);
 }
 
+static int hear(struct bus_reply *b, const char *data, size_t len)
+{
+	struct error err = {0};
+	int r = bus_reply_read(b, data, len, &err);
+
+	if (b->at > len || (r < 0 && !err.text[0]))
+		abort();
+	return r;
+}
+
+/* However it arrives, it comes to the same. */
+static void hear_bus(const char *data, size_t len)
+{
+	struct bus_reply whole = {.wanted = 2}, parts = {.wanted = 2};
+	int r = hear(&whole, data, len), r2 = 0;
+
+	for (size_t n = 1; n <= len && r2 == 0; n += 1 + n / 4)
+		r2 = hear(&parts, data, n);
+	if (r2 == 0)
+		r2 = hear(&parts, data, len);
+	if (r != r2 || whole.state != parts.state)
+		abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const char *text = (const char *)data + 1;
@@ -256,6 +281,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		break;
 	case 'w':
 		watch_record(text, size - 1);
+		break;
+	case 'b':
+		hear_bus(text, size - 1);
 		break;
 	}
 	return 0;

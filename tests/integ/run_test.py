@@ -15,7 +15,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from box import (Failure, PINFOLD, ROOT, SITUATION, Skip, case, check, equal,
-                 main, short, wait_for, within)
+                 main, patient, short, wait_for, within)
 
 BINARY_MB = int(os.environ.get('PINFOLD_BINARY_MB', '200'))
 MEMORY_MAX_KIB = 64 << 10  # of each process that passes data on
@@ -46,7 +46,7 @@ def a_command_killed_by_signal_n_gives_128_plus_n(box):
 def a_time_out_gives_124_and_ends_the_command(box):
     r = box.run('--timeout', '300ms', '--json', '--', 'sleep', '1000')
     r.expect(124, text='limit: wall')
-    check(r.seconds < 10, f'took {r.seconds:.1f} s')
+    check(r.seconds < patient(10), f'took {r.seconds:.1f} s')
     equal((r.json()['limit'], r.json()['reason']), ('wall', 'limit'))
 
 
@@ -193,7 +193,7 @@ def closed_standard_streams_do_not_stop_a_run(box):
 def an_open_input_pipe_does_not_delay_the_exit(box):
     ours, theirs = os.pipe()
     r = box.run('--', 'true', stdin=ours).expect(0)
-    check(r.seconds < 10, f'took {r.seconds:.1f} s')
+    check(r.seconds < patient(10), f'took {r.seconds:.1f} s')
     r = box.run('--', 'head', '-c', '1', stdin=ours, timeout=20,
                 preexec_fn=lambda: os.write(theirs, b'xyz')).expect(0)
     equal(r.out, b'x')
@@ -300,7 +300,7 @@ def binary_data_passes_a_pipe_unchanged_in_constant_memory(box):
     n, peak, fd = 0, 0, process.stdout.fileno()
     began = time.monotonic()
     while True:
-        ready, _, _ = select.select([fd], [], [], 60)
+        ready, _, _ = select.select([fd], [], [], patient(60))
         check(ready, f'no data for 60 s after {n} bytes')
         data = os.read(fd, 1 << 20)
         if not data:
@@ -312,8 +312,8 @@ def binary_data_passes_a_pipe_unchanged_in_constant_memory(box):
         n += len(data)
         got.update(data)
     took = time.monotonic() - began
-    thread.join(10)
-    equal(process.wait(20), 0, 'status')
+    thread.join(patient(10))
+    equal(process.wait(patient(20)), 0, 'status')
     equal((n, got.hexdigest()), (BINARY_MB << 20, sent.hexdigest()))
     check(peak < MEMORY_MAX_KIB, f'a process of pinfold grew to {peak} KiB')
     return f'{BINARY_MB} MB in {took:.1f} s, at most {peak} KiB'
@@ -327,7 +327,7 @@ def a_reader_that_closes_ends_the_writer_inside(box):
     process = box.spawn([PINFOLD, 'run', '--', 'yes'])
     os.read(process.stdout.fileno(), 100)
     process.stdout.close()
-    equal(process.wait(20), 128 + signal.SIGPIPE)
+    equal(process.wait(patient(20)), 128 + signal.SIGPIPE)
 
 
 @case
@@ -358,7 +358,7 @@ def output_into_a_non_blocking_pipe_is_complete(box):
     while data := os.read(ours, 65536):
         n += len(data)
     os.close(ours)
-    equal((process.wait(20), n), (0, 2000000))
+    equal((process.wait(patient(20)), n), (0, 2000000))
 
 
 # ---- what is found inside ----
@@ -538,7 +538,7 @@ for name in ("example.com", "host.invalid", "metadata.google.internal"):
     for line in r.out.decode().splitlines():
         check(line.startswith('True') and line.endswith('True'), line)
     r = box.run('--', 'getent', 'hosts', 'example.com').expect(2)
-    check(r.seconds < 10, r.seconds)
+    check(r.seconds < patient(10), r.seconds)
     for family in ('AF_INET', 'AF_INET6'):
         r = box.run('--', INSIDE, '-c', 'import socket\ntry:\n '
                     f'socket.getaddrinfo("example.com", 80, socket.{family})\n'
@@ -567,7 +567,7 @@ attempt(socket.AF_INET, socket.SOCK_DGRAM, ("192.0.2.3", 53), c)
 '''
     r = box.run('--json', '--', INSIDE, '-c', script).expect(0)
     equal(r.out.decode().split(), ['ENETUNREACH'] * 5)
-    check(r.seconds < 20, r.seconds)
+    check(r.seconds < patient(20), r.seconds)
     seen = {(f['action'], f['object']): f for f in r.json()['refusals']}
     equal(set(seen), {('connect', '192.0.2.1:443'),
                       ('connect', '169.254.169.254:80'),

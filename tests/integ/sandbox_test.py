@@ -13,7 +13,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import box as b
 from box import (Failure, PINFOLD, below, case, check, equal, find_below, main,
-                 processes_with, wait_for, within)
+                 patient, processes_with, wait_for, within)
 
 
 def tasks_of(box, *words):
@@ -36,7 +36,7 @@ def start_prints_the_id_and_returns(box):
     box.started.append(task)
     check(re.fullmatch(r't-[a-z2-7]{16}', task), task)
     equal(r.err, b'')
-    check(r.seconds < 10, r.seconds)
+    check(r.seconds < patient(10), r.seconds)
     within(tasks_of(box), task)
     equal(tasks_of(box)[task]['state'], 'running')
     box.kill(task).expect(0)
@@ -75,7 +75,7 @@ def an_open_input_pipe_does_not_delay_an_exec(box):
     task = box.start()
     ours, theirs = os.pipe()
     r = box.exec(task, '--', 'true', stdin=ours, timeout=20).expect(0)
-    check(r.seconds < 5, r.seconds)
+    check(r.seconds < patient(5), r.seconds)
     os.close(ours)
     os.close(theirs)
     box.kill(task)
@@ -153,7 +153,7 @@ def an_exec_returns_when_its_command_does_and_its_child_stays(box):
     task = box.start()
     r = box.exec(task, '--', 'sh', '-c', 'sleep 3200 & echo x').expect(0)
     equal(r.out, b'x\n')
-    check(r.seconds < 5, r.seconds)
+    check(r.seconds < patient(5), r.seconds)
     r = box.pinfold('ps', task).expect(0)
     within(r.out, b'sleep')
     names = [p['name'] for p in tasks_of(box, task)[task]['processes']]
@@ -177,7 +177,7 @@ def a_killed_client_ends_its_exec_alone(box):
                         'sleep 3202; sleep 3202'])
     equal(client.stdout.readline(), b'ready\n')
     client.kill()
-    client.wait(20)
+    client.wait(patient(20))
     wait_for(lambda: not processes_with('sleep\x003202') and
              not processes_with('sleep\x003201'), 10, 'the end of the exec')
     box.finish(other, b'y\n').expect(0, out=b'<y>\n')
@@ -209,7 +209,7 @@ def an_execs_time_out_ends_it_with_124_and_the_sandbox_stays(box):
                  '-c', 'trap "" TERM; while :; do sleep 0.05; done',
                  timeout=30)
     r.expect(124)
-    check(r.seconds < 15, r.seconds)
+    check(r.seconds < patient(15), r.seconds)
     wait_for(lambda: not processes_with('sleep\x003203'), 10, 'its end')
     box.exec(task, '--', 'true').expect(0)
     box.exec(task, '--timeout', '1m', '--', 'sh', '-c', 'exit 9').expect(9)
@@ -295,7 +295,7 @@ def stop_kills_after_the_grace(box):
     equal(client.stdout.readline(), b'ready\n')
     r = box.pinfold('stop', '--grace', '500ms', task).expect(0)
     box.started.remove(task)
-    check(0.4 < r.seconds < 10, r.seconds)
+    check(0.4 < r.seconds < patient(10), r.seconds)
     check(box.finish(client, timeout=20).status != 0, 'status 0')
     box.gone(task)
 
@@ -308,7 +308,7 @@ def kill_does_not_wait(box):
                         'while :; do sleep 0.05; done'])
     equal(client.stdout.readline(), b'ready\n')
     r = box.kill(task).expect(0)
-    check(r.seconds < 10, r.seconds)
+    check(r.seconds < patient(10), r.seconds)
     r = box.finish(client, timeout=20)
     check(b'bye' not in r.out and r.status != 0, str(r))
     return f'{box.gone(task):.2f} s'

@@ -16,7 +16,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import box as b
 from box import (Failure, PINFOLD, below, case, check, equal, find_below, main,
-                 wait_for, within)
+                 patient, wait_for, within)
 
 
 class Terminal:
@@ -45,7 +45,7 @@ class Terminal:
 
     def expect(self, text, seconds=20):
         """Waits until text comes, and forgets what came up to there."""
-        end = time.monotonic() + seconds
+        end = time.monotonic() + patient(seconds)
         while text not in self.text:
             left = end - time.monotonic()
             if left <= 0 or not select.select([self.master], [], [], left)[0]:
@@ -56,7 +56,7 @@ class Terminal:
 
     def wait(self, seconds=20):
         """The status; what is printed meanwhile is kept in text."""
-        end = time.monotonic() + seconds
+        end = time.monotonic() + patient(seconds)
         while self.process.poll() is None:
             if time.monotonic() > end:
                 raise Failure(f'does not end: {self.text[-400:]!r}')
