@@ -21,7 +21,7 @@ static const struct verb_entry entries[] = {
 	{"ps", verb_ps},	 {"logs", verb_logs},	{"stop", verb_stop},
 	{"kill", verb_kill},	 {"diff", verb_diff},
 	{"promote", verb_promote}, {"undo", verb_undo},
-	{"discard", verb_discard}, {"policy", verb_policy},
+	{"discard", verb_discard}, {"rm", verb_rm}, {"policy", verb_policy},
 	{"doctor", verb_doctor}, {"help", verb_help},
 };
 

@@ -16,7 +16,7 @@ enum option_id {
 	OPT_WRITE, OPT_ENV, OPT_LIMIT, OPT_TIMEOUT, OPT_LABEL, OPT_WORKSPACE,
 	OPT_JSON, OPT_NO_STDIN, OPT_TTY, OPT_NO_TTY, OPT_ALL, OPT_FOLLOW,
 	OPT_STAT, OPT_TREE, OPT_PATCH, OPT_GRACE, OPT_YES, OPT_ONLY, OPT_HELD,
-	OPT_HELP, OPT_VERSION, OPT_COUNT
+	OPT_OLDER_THAN, OPT_CHANGES, OPT_HELP, OPT_VERSION, OPT_COUNT
 };
 
 /* What was given on the command line. */
@@ -52,7 +52,8 @@ int options_unknown_verb(const char *word, struct error *err);
 /* One function for each verb; returns the exit status. */
 typedef int verb_fn(const struct options *o);
 verb_fn verb_run, verb_start, verb_exec, verb_ps, verb_logs, verb_stop,
-	verb_kill, verb_diff, verb_promote, verb_undo, verb_discard, verb_policy, verb_doctor, verb_help;
+	verb_kill, verb_diff, verb_promote, verb_undo, verb_rm,
+	verb_discard, verb_policy, verb_doctor, verb_help;
 
 /* Runs the verb that o names (or help); returns the exit status. */
 int options_dispatch(const struct options *o);

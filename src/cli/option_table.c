@@ -105,10 +105,12 @@ const struct option_row option_rows[OPT_COUNT] = {
 	[OPT_LABEL] = {
 		.name = "label", .argument = ARGUMENT_REQUIRED,
 		.metavar = "KEY=VALUE", .repeats = true,
-		.help = "note this in the task's record",
+		.help = "a note in the task's record",
 		.manual =
-"A note for whoever reads the record; it changes nothing else. May be given "
-"again with another key.",
+"A note for whoever reads the record; it changes nothing else. What the label "
+"\"name\" says is shown by ps. May be given again with another key. For ps: "
+"only tasks that have this label, or with KEY alone, one of this key; given "
+"again, that have all of them.",
 	},
 	[OPT_WORKSPACE] = {
 		.name = "workspace", .argument = ARGUMENT_REQUIRED,
@@ -154,6 +156,7 @@ const struct option_row option_rows[OPT_COUNT] = {
 		.letter = 'a', .name = "all",
 		.help = "all tasks of the caller",
 		.manual =
+"For rm: every task of the caller that has ended. "
 "For ps: also tasks that have ended. For stop and kill: every sandbox of the "
 "caller that was started to stay. For discard: every ended task of the "
 "caller.",
@@ -224,6 +227,21 @@ const struct option_row option_rows[OPT_COUNT] = {
 "programs of the host. What the host has there is kept for an undo. May be "
 "given again.",
 	},
+	[OPT_OLDER_THAN] = {
+		.name = "older-than", .argument = ARGUMENT_REQUIRED,
+		.metavar = "DURATION",
+		.help = "tasks that ended longer ago than this",
+		.manual =
+"Every task of the caller that ended more than DURATION (such as 12h or 30d) "
+"ago.",
+	},
+	[OPT_CHANGES] = {
+		.name = "changes",
+		.help = "also what holds changes",
+		.manual =
+"Removes changes that were neither promoted nor discarded together with the "
+"record. Without this a task that holds changes is left as it is.",
+	},
 	[OPT_HELP] = {
 		.letter = 'h', .name = "help",
 		.help = "print this help",
@@ -284,7 +302,7 @@ const struct verb_row verb_rows[] = {
 	{
 		.name = "ps", .synopsis = "[TASK]",
 		.command_from = NO_COMMAND, .max_operands = 1,
-		.options = O(ALL) | O(JSON),
+		.options = O(ALL) | O(LABEL) | O(JSON),
 		.help = "list sandboxes, or describe one",
 		.manual =
 "Lists the caller's sandboxes that run: how long ago they started and how much "
@@ -377,6 +395,19 @@ const struct verb_row verb_rows[] = {
 		.manual =
 "Removes what TASK, or the last task of this source, has changed. Its record "
 "stays. A task that still runs is refused.",
+	},
+	{
+		.name = "rm", .synopsis = "TASK... | --older-than DURATION | --all",
+		.command_from = NO_COMMAND, .max_operands = ANY,
+		.options = O(ALL) | O(OLDER_THAN) | O(CHANGES) | O(JSON),
+		.help = "remove the records of tasks that have ended",
+		.manual =
+"Removes all that is left of each TASK: its record, its policy, what its "
+"commands printed. A task that runs is refused, and so is one that holds "
+"changes, unless --changes is given; of --all and --older-than such tasks are "
+"left out. Records without changes go by themselves after 90 days.\n\n"
+"\tpinfold rm t-6znkfzn6nj57pmgo\n"
+"\tpinfold rm --older-than 7d",
 	},
 	{
 		.name = "policy", .synopsis = "check FILE | show [FILE]",

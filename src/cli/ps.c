@@ -134,6 +134,15 @@ static void add_command(struct buf *out, const struct strlist *argv, size_t max)
 	buf_add_str(out, "...");
 }
 
+static void add_name(struct buf *out, const struct record *r)
+{
+	AUTO_BUF struct buf name = BUF_INIT(65536);
+
+	if (r->name)
+		report_path(&name, r->name);
+	buf_addf(out, "%-10s  ", name.len > 0 ? buf_str(&name) : "-");
+}
+
 static void list_line(struct report *r, const struct pick *p)
 {
 	AUTO_BUF struct buf state = BUF_INIT(256);
@@ -151,6 +160,7 @@ static void list_line(struct report *r, const struct pick *p)
 		buf_add_str(&source, "-");
 	buf_addf(&r->out, "%-18s  %-15s %4s  %10s  ", p->id, buf_str(&state),
 		 buf_str(&age), buf_str(&held));
+	add_name(&r->out, &p->record);
 	if (p->record.argv.n > 0) {
 		buf_addf(&r->out, "%-24s  ", buf_str(&source));
 		add_command(&r->out, &p->record.argv, COMMAND_MAX);
@@ -178,34 +188,77 @@ static void put_processes(struct json_writer *w, const struct process *list,
 	json_array_end(w);
 }
 
+static void put_list(struct json_writer *w, const char *key,
+		     const struct strlist *list)
+{
+	json_key(w, key);
+	json_array(w);
+	for (size_t i = 0; i < list->n; i++)
+		json_text(w, list->items[i]);
+	json_array_end(w);
+}
+
+/* A number, or null where there is none (yet). */
+static void put_known(struct json_writer *w, const char *key, bool known,
+		      int64_t v)
+{
+	json_key(w, key);
+	if (known)
+		json_int(w, v);
+	else
+		json_null(w);
+}
+
+/* The whole record, as it lies in task.json; null where there is none. */
+static void put_record(struct json_writer *w, const struct pick *p)
+{
+	AUTO_BUF struct buf json = BUF_INIT(RECORD_MAX);
+
+	json_key(w, "record");
+	if (p->record.policy_digest[0] && record_to_json(&p->record, &json) == 0)
+		json_raw(w, buf_str(&json), json.len);
+	else
+		json_null(w);
+}
+
+struct process_list {
+	struct process *items;
+	size_t n;
+};
+
+/* The fields are docs/json.md's. list: of one task alone; with its record. */
 static void put_task(struct json_writer *w, const struct pick *p,
-		     const struct process *list, size_t n, bool detailed)
+		     const struct process_list *list)
 {
 	const struct record *r = &p->record;
+	bool ended = !p->alive && r->state == RECORD_ENDED;
 	struct held h = count_held(p->fd);
 
 	json_object(w);
-	json_key(w, "argv");
-	json_array(w);
-	for (size_t i = 0; i < r->argv.n; i++)
-		json_text(w, r->argv.items[i]);
-	json_array_end(w);
-	json_put_uint(w, "ended_us", r->ended_us);
-	json_put_int(w, "exit_status", r->exit_status);
+	put_list(w, "argv", &r->argv);
+	put_known(w, "ended_us", r->ended_us > 0, (int64_t)r->ended_us);
+	put_known(w, "exit_status", ended && r->exit_status >= 0,
+		  r->exit_status);
 	json_put_uint(w, "held_bytes", h.bytes);
 	json_put_bool(w, "held_complete", !h.more);
 	json_put_uint(w, "held_inodes", h.inodes);
 	json_put_string(w, "id", p->id);
+	put_list(w, "labels", &r->labels);
 	json_put_text(w, "limit", r->limit);
-	if (detailed)
-		put_processes(w, list, n);
-	json_put_string(w, "reason", record_reason_name(r->reason));
+	json_put_text(w, "name", r->name);
+	if (list)
+		put_processes(w, list->items, list->n);
+	json_put_text(w, "reason", r->reason == REASON_NONE
+					   ? NULL
+					   : record_reason_name(r->reason));
+	if (list)
+		put_record(w, p);
+	put_known(w, "signal", r->signal > 0, r->signal);
 	json_put_text(w, "source", r->source);
-	json_put_uint(w, "started_us", r->started_us);
+	put_known(w, "started_us", r->started_us > 0, (int64_t)r->started_us);
 	json_put_string(w, "state",
-			p->alive ? "running"
-			: r->state == RECORD_ENDED ? "ended"
-						   : "lost");
+			p->alive ? "running" : ended ? "ended" : "lost");
+	json_put_text(w, "workspace", r->workspace);
 	json_object_end(w);
 }
 
@@ -330,15 +383,42 @@ static int show_one(struct report *r, const struct state *s, const char *want,
 	json_put_string(&w, "schema", SCHEMA);
 	json_key(&w, "tasks");
 	json_array(&w);
-	put_task(&w, &p, list, n, true);
+	put_task(&w, &p, &(struct process_list){list, n});
 	json_array_end(&w);
 	json_object_end(&w);
 	buf_add_char(&r->out, '\n');
 	return json_finish(&w);
 }
 
+/* Has the task every label that is asked for? "KEY" stands for any value. */
+static bool has_labels(const struct record *r, const struct strlist *wanted)
+{
+	for (size_t i = 0; i < wanted->n; i++) {
+		const char *label = wanted->items[i];
+		size_t n = strlen(label);
+		bool found = false;
+
+		for (size_t k = 0; k < r->labels.n && !found; k++) {
+			const char *own = r->labels.items[k];
+
+			found = str_eq(own, label) ||
+				(!strchr(label, '=') &&
+				 !strncmp(own, label, n) && own[n] == '=');
+		}
+		if (!found)
+			return false;
+	}
+	return true;
+}
+
+static bool is_wanted(const struct pick *p, bool all,
+		      const struct strlist *labels)
+{
+	return (p->alive || all) && has_labels(&p->record, labels);
+}
+
 static int show_list(struct report *r, const struct state *s, bool all,
-		     struct error *err)
+		     const struct strlist *labels, struct error *err)
 {
 	AUTO_FREE struct state_task *tasks = NULL;
 	struct json_writer w;
@@ -355,21 +435,21 @@ static int show_list(struct report *r, const struct state *s, bool all,
 		json_key(&w, "tasks");
 		json_array(&w);
 	} else {
-		buf_addf(&r->out, "%s%-18s  %-15s %4s  %10s  %-24s  %s%s\n",
+		buf_addf(&r->out, "%s%-18s  %-15s %4s  %10s  %-10s  %-24s  %s%s\n",
 			 colour_code(r->colour, COLOUR_BOLD), "TASK", "STATE",
-			 "AGE", "HOLDS", "SOURCE", "COMMAND",
+			 "AGE", "HOLDS", "NAME", "SOURCE", "COMMAND",
 			 colour_code(r->colour, COLOUR_NONE));
 	}
 	for (size_t i = 0; i < n && report_flush(r) == 0; i++) {
 		AUTO_PICK struct pick p = PICK_INIT;
 
 		if (pick_open(s, tasks[i].id, &p, NULL) < 0 ||
-		    (!p.alive && !all))
+		    !is_wanted(&p, all, labels))
 			continue;
 		if (!p.record.started_us)
 			p.record.started_us = tasks[i].started_us;
 		if (r->json)
-			put_task(&w, &p, NULL, 0, false);
+			put_task(&w, &p, NULL);
 		else
 			list_line(r, &p);
 	}
@@ -396,7 +476,8 @@ int verb_ps(const struct options *o)
 	if (o->n_rest > 0)
 		r = show_one(&report, &state, o->rest[0], &err);
 	else
-		r = show_list(&report, &state, options_has(o, OPT_ALL), &err);
+		r = show_list(&report, &state, options_has(o, OPT_ALL),
+			      &o->values[OPT_LABEL], &err);
 	if (r < 0)
 		return report_refuse(err.text[0] ? err.text
 						 : "the report is too large");

@@ -450,5 +450,105 @@ def the_65th_client_is_told_that_there_are_64_and_stop_still_works(box):
         client.wait(20)
 
 
+# ---- ps and rm ----
+
+PS_KEYS = {'argv', 'ended_us', 'exit_status', 'held_bytes', 'held_complete',
+           'held_inodes', 'id', 'labels', 'limit', 'name', 'reason', 'signal',
+           'source', 'started_us', 'state', 'workspace'}
+
+
+def ps(box, *words):
+    r = box.pinfold('ps', '--json', *words).expect(0)
+    return {t['id']: t for t in json.loads(r.out)['tasks']}
+
+
+@case
+def ps_in_json_has_every_field_and_null_where_there_is_no_value(box):
+    mine = f'test={box.top}'
+    task = box.start('--label', mine, '--label', 'name=pet')
+    entry = ps(box)[task]
+    equal(set(entry), PS_KEYS)
+    equal((entry['state'], entry['ended_us'], entry['exit_status'],
+           entry['reason'], entry['signal'], entry['limit'], entry['name']),
+          ('running', None, None, None, None, None, 'pet'))
+    equal(sorted(entry['labels']), ['name=pet', mine])
+    detailed = ps(box, task)[task]
+    equal(set(detailed), PS_KEYS | {'processes', 'record'})
+    equal(detailed['record']['schema'], 'pinfold-task-1')
+    box.kill(task)
+    dead = box.sh('kill -9 $$', '--source', 'none', '--json').json()['id']
+    entry = ps(box, '-a')[dead]
+    equal((entry['state'], entry['exit_status'], entry['signal'],
+           entry['reason'], entry['source'], entry['name']),
+          ('ended', 137, 9, 'signal', None, None))
+    check(entry['ended_us'] >= entry['started_us'] > 0, entry)
+    fields = open(f'{os.environ.get("PINFOLD_TOP", "../..")}/docs/json.md',
+                  encoding='utf-8').read()
+    for key in set(detailed):
+        check(key in fields, f'{key} is not in docs/json.md')
+
+
+@case
+def ps_shows_names_and_lists_by_label(box):
+    mine = f'test={box.top}'
+    one = box.start('--label', mine, '--label', 'name=first')
+    two = box.start('--label', mine, '--label', 'kind=b')
+    equal(set(ps(box, '--label', mine)), {one, two})
+    equal(set(ps(box, '--label', mine, '--label', 'kind')), {two})
+    equal(set(ps(box, '--label', mine, '--label', 'kind=b')), {two})
+    equal(set(ps(box, '--label', mine, '--label', 'kind=c')), set())
+    equal(set(ps(box, '--label', f'{mine}x')), set())
+    lines = box.pinfold('ps', '--label', mine).expect(0).out.decode()
+    line = [l for l in lines.splitlines() if l.startswith(one)][0]
+    check('first' in line.split(), line)
+    within(box.pinfold('ps', one).expect(0).out.decode(), 'name       first')
+    for task in (one, two):
+        box.kill(task)
+
+
+@case
+def rm_removes_what_ended_and_leaves_what_runs_or_holds_changes(box):
+    """By name alone: other tasks of this caller may be somebody else's."""
+    running = box.start()
+    plain = box.run('--json', '--', 'true').json()['id']
+    held = box.sh('echo x >new', '--json').json()['id']
+    box.pinfold('rm', running).expect(125, text='is running')
+    box.pinfold('rm', held).expect(125, text='holds changes')
+    equal(len(box.changes(held)['changes']), 1)
+    r = box.pinfold('rm', plain, held).expect(125, text='holds changes')
+    equal(r.out, f'{plain} removed\n'.encode())
+    check(not os.path.exists(box.folder(plain)), 'its directory')
+    r = box.pinfold('rm', '--changes', '--json', held).expect(0)
+    equal(json.loads(r.out), {'kept': [], 'removed': [held],
+                              'schema': 'pinfold-rm-1'})
+    check(not os.path.exists(box.folder(held)), 'its directory')
+    box.pinfold('rm', held).expect(125, text='there is no task')
+    box.pinfold('rm').expect(125, text='one of the three')
+    box.pinfold('rm', '--all', running).expect(125, text='one of the three')
+    box.exec(running, '--', 'true').expect(0)
+    box.kill(running)
+    box.pinfold('rm', running).expect(0)
+
+
+@case
+def rm_by_age_removes_the_old_and_says_what_it_left(box):
+    if ROOT:
+        raise Skip('the state directory of root is the machine\'s')
+    old = box.run('--json', '--', 'true').json()['id']
+    held = box.sh('echo x >new', '--json').json()['id']
+    running = box.start()
+    r = box.pinfold('rm', '--older-than', '1h').expect(0, out=b'')
+    equal(r.err, b'')
+    time.sleep(0.02)
+    r = box.pinfold('rm', '--older-than', '10ms', '--json').expect(0)
+    report = json.loads(r.out)
+    equal((report['removed'], report['kept']), ([old], [held]))
+    within(r.text(), '1 task is left for its changes')
+    box.pinfold('rm', '--all', '--changes').expect(
+        0, out=f'{held} removed\n'.encode())
+    box.exec(running, '--', 'true').expect(0)
+    box.kill(running)
+
+
 if __name__ == '__main__':
     raise SystemExit(main())
