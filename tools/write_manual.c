@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/roff.h"
 #include "cli/help.h"
 #include "cli/option_table.h"
 #include "policy/load.h"
@@ -18,30 +19,15 @@
 
 #define OUTPUT_MAX (1u << 20)
 
-/* Text as roff source: no character of it is an instruction. */
-static void add_text(struct buf *out, const char *text)
-{
-	for (const char *c = text; *c; c++) {
-		bool starts_line = c == text || c[-1] == '\n';
-
-		if (starts_line && (*c == '.' || *c == '\''))
-			buf_add_str(out, "\\&");
-		if (*c == '\\')
-			buf_add_str(out, "\\e");
-		else if (*c == '-')
-			buf_add_str(out, "\\-");
-		else if (*c == '"')
-			buf_add_str(out, "\\(dq");
-		else
-			buf_add_char(out, *c);
-	}
-}
-
 static void add_line(struct buf *out, const char *macro, const char *text)
 {
 	buf_addf(out, "%s%s", macro, *macro ? " " : "");
-	add_text(out, text);
-	buf_add_char(out, '\n');
+	if (*macro) {
+		roff_literal(out, text, strlen(text));
+		buf_add_char(out, '\n');
+	} else if (*text) {
+		roff_text(out, text);
+	}
 }
 
 /* Paragraphs stand apart by an empty line; lines with a tab are examples. */
@@ -59,8 +45,12 @@ static void add_paragraphs(struct buf *out, const char *text)
 						 : ".fi\n.RE\n");
 		}
 		buf_add(&line, text + example, n - example);
-		if (line.len > 0)
-			add_line(out, "", buf_str(&line));
+		if (example)
+			roff_literal(out, buf_str(&line), line.len);
+		if (example)
+			buf_add_char(out, '\n');
+		else if (line.len > 0)
+			roff_text(out, buf_str(&line));
 		else if (text[1] && text[1] != '\t')
 			buf_add_str(out, ".PP\n");
 		text += n + (text[n] == '\n');
@@ -78,7 +68,7 @@ static void add_title(struct buf *out, const char *verb)
 		for (const char *c = verb; *c; c++)
 			buf_add_char(out, (char)(*c - 'a' + 'A'));
 	}
-	buf_add_str(out, " 1 \"\" \"pinfold " PINFOLD_VERSION
+	buf_add_str(out, " 1 \"" ROFF_DATE "\" \"pinfold " PINFOLD_VERSION
 			 "\" \"pinfold manual\"\n.SH NAME\n");
 }
 

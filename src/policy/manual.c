@@ -1,81 +1,50 @@
 /* The manual page pinfold-policy(5) from the table of fields. */
 #include "base/cleanup.h"
+#include "base/roff.h"
 #include "base/str.h"
 #include "policy/field.h"
 #include "policy/load.h"
 
+#include <stdbool.h>
 #include <string.h>
 
-static const char head[] =
-".Dd November 29, 2026\n"
-".Dt PINFOLD-POLICY 5\n"
-".Os pinfold\n"
-".Sh NAME\n"
-".Nm pinfold-policy\n"
-".Nd what a task of pinfold may do\n"
-".Sh DESCRIPTION\n"
-"A policy says what one task may see, change and use up.\n"
-"Everything is denied that is not permitted, a denial beats every permission,\n"
-"and a rule that can never take effect is an error.\n"
-".Pp\n"
-"The policy in force is the file given by\n"
-".Fl -policy ,\n"
-"or the preset given by\n"
-".Fl -preset ,\n"
-"or else\n"
-".Pa ~/.config/pinfold/policy.yaml\n"
-"if that exists, or else the built-in one, which is the preset\n"
-".Cm offline .\n"
-"Options of the command line come on top.\n"
-".Pa /etc/pinfold/policy.yaml\n"
-"is a ceiling for all of them: a field that it states can only be narrowed.\n"
-"What a policy does not state itself is lowered to the ceiling, what it\n"
-"states beyond it is an error, and denials of the ceiling are added.\n"
-"In a ceiling, paths may be as broad as one likes.\n"
-".Pp\n"
-"A policy is YAML or JSON, at most 1 MiB of UTF-8.\n"
-"One document; anchors, aliases, tags, merge keys, directives and keys that\n"
-"occur twice are errors, as are unknown fields: nothing is ignored.\n"
-"Only\n"
-".Li true\n"
-"and\n"
-".Li false\n"
-"are flags;\n"
-".Li yes , no , on\n"
-"and\n"
-".Li off\n"
-"are texts.\n"
-"Texts that look like numbers are put in quotes.\n"
-"Sizes are bytes or carry a unit (kB, MB, GB, TB of 1000; KiB, MiB, GiB, TiB\n"
-"of 1024).\n"
-"Durations carry units: ms, s, m, h, d, as in\n"
-".Li 1m30s .\n"
-".Pp\n"
-".Ql pinfold policy check FILE\n"
-"names every fault with its line and column;\n"
-".Ql pinfold policy show\n"
-"prints the policy in force with every implicit rule.\n"
-".Sh FIELDS\n"
-".Bl -tag -width Ds\n";
+static const char title[] =
+".\\\" Written from pinfold's table of policy fields.\n"
+".TH PINFOLD\\-POLICY 5 \"" ROFF_DATE "\" \"pinfold " PINFOLD_VERSION
+"\" \"pinfold manual\"\n"
+".SH NAME\n"
+"pinfold\\-policy \\- what a task of pinfold may do\n"
+".SH DESCRIPTION\n";
 
-static const char middle[] =
-".El\n"
-".Sh FIELDS OF LATER VERSIONS\n"
-"These names are known and refused: a policy that uses them would promise\n"
-"what this version does not enforce.\n"
-".Bl -tag -width Ds\n";
+/* Paragraphs of the description. */
+static const char *const description[] = {
+"A policy says what one task may see, change and use up. Everything is denied "
+"that is not permitted, a denial beats every permission, and a rule that can "
+"never take effect is an error.",
+"The policy in force is the file given by --policy, or the preset given by "
+"--preset, or else ~/.config/pinfold/policy.yaml if that exists, or else the "
+"built-in one, which is the preset offline. Options of the command line come on "
+"top. /etc/pinfold/policy.yaml is a ceiling for all of them: a field that it "
+"states can only be narrowed. What a policy does not state itself is lowered to "
+"the ceiling, what it states beyond it is an error, and denials of the ceiling "
+"are added. In a ceiling, paths may be as broad as one likes.",
+"A policy is YAML or JSON, at most 1 MiB of UTF-8: one document. Anchors, "
+"aliases, tags, merge keys, directives and keys that occur twice are errors, as "
+"are unknown fields: nothing is ignored. Only true and false are flags; yes, "
+"no, on and off are texts. Texts that look like numbers are put in quotes. "
+"Sizes are bytes or carry a unit (kB, MB, GB, TB of 1000; KiB, MiB, GiB, TiB of "
+"1024). Durations carry units: ms, s, m, h, d, as in 1m30s.",
+"pinfold policy check FILE names every fault with its line and column; pinfold "
+"policy show prints the policy in force with every implicit rule.",
+};
 
-static const char tail[] =
-".El\n"
-".Sh TIERS\n"
-"The least tier by data (rows), code and impact (columns, impact low, medium,\n"
-"high):\n"
-".Bd -literal\n";
+static const char later[] =
+"These names are known and refused: a policy that uses them would promise what "
+"this version does not enforce.";
 
 static const char example[] =
-".Ed\n"
-".Sh EXAMPLES\n"
-".Bd -literal\n"
+".SH EXAMPLES\n"
+".nf\n"
 "version: 1\n"
 "extends: offline\n"
 "classify: {data: internal, code: untrusted, impact: medium}\n"
@@ -86,52 +55,47 @@ static const char example[] =
 "  memory: 4GiB\n"
 "  wall: 30m\n"
 "env:\n"
-"  set: {CI: \"1\"}\n"
-".Ed\n"
-".Sh SEE ALSO\n"
-".Xr pinfold 1\n";
+"  set: {CI: \\(dq1\\(dq}\n"
+".fi\n"
+".SH SEE ALSO\n"
+".BR pinfold (1)\n";
 
-/* Text as roff: backslashes and leading dots are no commands. */
-static void add_text(struct buf *out, const char *text)
+static void add_description(struct buf *out)
 {
-	bool start = true;
-
-	for (; *text; text++) {
-		if (start && (*text == '.' || *text == '\''))
-			buf_add_str(out, "\\&");
-		if (*text == '\\')
-			buf_add_str(out, "\\e");
-		else
-			buf_add_char(out, *text);
-		start = *text == '\n';
+	for (size_t i = 0; i < ARRAY_SIZE(description); i++) {
+		if (i > 0)
+			buf_add_str(out, ".PP\n");
+		roff_text(out, description[i]);
 	}
-	buf_add_char(out, '\n');
 }
 
 static void add_field(struct buf *out, const struct policy_field *f)
 {
-	AUTO_BUF struct buf want = BUF_INIT(512), value = BUF_INIT(512);
+	AUTO_BUF struct buf text = BUF_INIT(8192);
 
-	buf_addf(out, ".It Cm %s\n", f->name);
-	add_text(out, f->help);
-	if (f->type == FIELD_REFUSED)
-		return;
-	field_expected(f, &want);
-	buf_addf(out, "(%s", buf_str(&want));
-	if (field_is_scalar(f)) {
-		field_format(f, f->fallback, &value);
-		buf_addf(out, "; default %s", buf_str(&value));
-		if (f->max > 0) {
-			buf_add_str(out, "; ");
-			field_format(f, f->min, out);
-			buf_add_str(out, " to ");
-			field_format(f, f->max, out);
+	buf_add_str(out, ".TP\n.B ");
+	roff_literal(out, f->name, strlen(f->name));
+	buf_addf(&text, "\n%s.", f->help);
+	if (f->type != FIELD_REFUSED) {
+		buf_add_str(&text, " (");
+		field_expected(f, &text);
+		if (field_is_scalar(f)) {
+			buf_add_str(&text, "; default ");
+			field_format(f, f->fallback, &text);
 		}
+		if (field_is_scalar(f) && f->max > 0) {
+			buf_add_str(&text, "; ");
+			field_format(f, f->min, &text);
+			buf_add_str(&text, " to ");
+			field_format(f, f->max, &text);
+		}
+		buf_add_str(&text, ")");
 	}
-	buf_add_str(out, ").\n");
-	if (f->manual) {
-		buf_add_str(out, ".Pp\n");
-		add_text(out, f->manual);
+	buf_add_char(out, '\n');
+	roff_text(out, buf_str(&text));
+	if (f->type != FIELD_REFUSED && f->manual) {
+		buf_add_str(out, ".IP\n");
+		roff_text(out, f->manual);
 	}
 }
 
@@ -155,19 +119,27 @@ static void add_tiers(struct buf *out)
 	}
 }
 
+/* Fields of this version, or those that are only known by name. */
+static void add_fields(struct buf *out, bool refused)
+{
+	for (size_t i = 0; i < n_policy_fields; i++) {
+		if ((policy_fields[i].type == FIELD_REFUSED) == refused)
+			add_field(out, &policy_fields[i]);
+	}
+}
+
 int policy_write_manual(struct buf *out)
 {
-	buf_add_str(out, head);
-	for (size_t i = 0; i < n_policy_fields; i++) {
-		if (policy_fields[i].type != FIELD_REFUSED)
-			add_field(out, &policy_fields[i]);
-	}
-	buf_add_str(out, middle);
-	for (size_t i = 0; i < n_policy_fields; i++) {
-		if (policy_fields[i].type == FIELD_REFUSED)
-			add_field(out, &policy_fields[i]);
-	}
-	buf_add_str(out, tail);
+	buf_add_str(out, title);
+	add_description(out);
+	buf_add_str(out, ".SH FIELDS\n");
+	add_fields(out, false);
+	buf_add_str(out, ".SH FIELDS OF LATER VERSIONS\n");
+	roff_text(out, later);
+	add_fields(out, true);
+	buf_add_str(out, ".SH TIERS\nThe least tier by data (rows), code and "
+			 "impact (columns: low, medium, high):\n.PP\n.nf\n");
 	add_tiers(out);
+	buf_add_str(out, ".fi\n");
 	return buf_add_str(out, example);
 }
