@@ -439,7 +439,7 @@ static void the_manual_names_every_field(void **state)
 	for (size_t i = 0; i < n_policy_fields; i++) {
 		AUTO_FREE char *item = NULL;
 
-		assert_true(asprintf(&item, "\n.It Cm %s\n",
+		assert_true(asprintf(&item, "\n.TP\n.B %s\n",
 				     policy_fields[i].name) > 0);
 		assert_non_null(strstr(page.data, item));
 	}
