@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -134,6 +135,81 @@ static int change_affinity(const struct attack *a)
 				     sizeof(mask), mask));
 }
 
+/*
+ * How pid 1 is scheduled, set to what it is: outside that changes nothing, and
+ * the right to do it is checked all the same. Pid 1 may be of the same user; it
+ * is kept from us by the capabilities that it has and we lack (cap_safe_nice in
+ * the kernel's commoncap.c).
+ */
+static int set_scheduler(const struct attack *a)
+{
+	const struct sched_param param = {0};
+	int policy = sched_getscheduler(1);
+
+	(void)a;
+	if (policy < 0)
+		return -errno;
+	/* The raw calls: a C library may leave some of them out. */
+	return attack_result(syscall(SYS_sched_setscheduler, 1, policy,
+				     &param));
+}
+
+static int set_scheduler_parameter(const struct attack *a)
+{
+	const struct sched_param param = {0};
+
+	(void)a;
+	return attack_result(syscall(SYS_sched_setparam, 1, &param));
+}
+
+static int set_scheduler_attributes(const struct attack *a)
+{
+	uint64_t attr[7] = {0};
+
+	(void)a;
+	if (syscall(SYS_sched_getattr, 1, attr, sizeof(attr), 0) < 0)
+		return -errno;
+	return attack_result(syscall(SYS_sched_setattr, 1, attr, 0));
+}
+
+static int set_affinity(const struct attack *a)
+{
+	unsigned long mask[16] = {0};
+	long n = syscall(SYS_sched_getaffinity, 1, sizeof(mask), mask);
+
+	(void)a;
+	if (n < 0)
+		return -errno;
+	return attack_result(syscall(SYS_sched_setaffinity, 1, n, mask));
+}
+
+static int set_priority(const struct attack *a)
+{
+	int nice;
+
+	if (a->s && !attack_is_inside())
+		return attack_skip("it would change all of the caller's");
+	errno = 0;
+	nice = getpriority((int)a->n, a->s ? getuid() : 1);
+	if (nice == -1 && errno)
+		return -errno;
+	return attack_result(syscall(SYS_setpriority, a->n,
+				     a->s ? getuid() : 1u, nice));
+}
+
+static int set_io_priority(const struct attack *a)
+{
+	long now;
+
+	if (a->s && !attack_is_inside())
+		return attack_skip("it would change all of the caller's");
+	now = syscall(SYS_ioprio_get, a->n, a->s ? getuid() : 1u);
+	if (now < 0)
+		return -errno;
+	return attack_result(syscall(SYS_ioprio_set, a->n,
+				     a->s ? getuid() : 1u, now));
+}
+
 static int robust_list(const struct attack *a)
 {
 	void *head;
@@ -222,6 +298,24 @@ static const struct attack table[] = {
 	 change_priority, NULL, 0, NULL},
 	{"processes", "reads a host process's affinity", GONE, NULL,
 	 change_affinity, NULL, 0, NULL},
+	{"processes", "sets pid 1's scheduler", "EPERM", NULL, set_scheduler,
+	 NULL, 0, NULL},
+	{"processes", "sets pid 1's scheduler's parameter", "EPERM", NULL,
+	 set_scheduler_parameter, NULL, 0, NULL},
+	{"processes", "sets pid 1's scheduler's attributes", "EPERM", NULL,
+	 set_scheduler_attributes, NULL, 0, NULL},
+	{"processes", "sets pid 1's affinity", "EPERM", NULL, set_affinity,
+	 NULL, 0, NULL},
+	{"processes", "sets pid 1's priority", "EPERM", NULL, set_priority,
+	 NULL, PRIO_PROCESS, NULL},
+	{"processes", "sets the priority of all of pid 1's user", "EPERM",
+	 NULL, set_priority, "user", PRIO_USER,
+	 "outside it would change all of the user's processes"},
+	{"processes", "sets pid 1's priority of input and output", "EPERM",
+	 NULL, set_io_priority, NULL, 1, NULL},
+	{"processes", "sets that of all of pid 1's user", "EPERM", NULL,
+	 set_io_priority, "user", 3,
+	 "outside it would change all of the user's processes"},
 	{"processes", "reads pid 1's robust futex list", NO, NULL,
 	 robust_list, NULL, 1, NULL},
 	{"signals", "kills pid 1", "EPERM", NULL, kill_init, NULL, SIGKILL,
