@@ -17,6 +17,8 @@
 #define NONE UINT64_MAX
 #define CPU_PERIOD_US 100000u
 #define ROOT "/sys/fs/cgroup"
+/* The most that one request may have missed the limit by. */
+#define HUGE_PAGE (2u << 20)
 
 static const char *const controllers[CGROUP_UNIFIED] = {
 	[CGROUP_MEMORY] = "memory",
@@ -382,21 +384,67 @@ static uint64_t read_key(int dir, const char *file, const char *key)
 	return num_parse_u64(at, &v) < 0 ? 0 : v;
 }
 
-const char *cgroup_limit_hit(const struct cgroup *c)
+/*
+ * Could a group above have refused a fork before ours had limit processes?
+ * Before Linux 6.12 pids.events counts both (cgroup-v2.rst, pids_localevents).
+ */
+static bool is_narrower_above(int parent, uint64_t limit, uint64_t ours)
 {
-	if (c->v2) {
-		int dir = c->dir[CGROUP_UNIFIED];
+	int at = parent;
+	bool narrower = false;
 
-		if (read_key(dir, "memory.events", "oom_kill ") > 0)
-			return "memory";
-		if (read_key(dir, "pids.events", "max ") > 0)
-			return "processes";
-		return NULL;
+	for (int depth = 0; depth < 32 && at >= 0 && !narrower; depth++) {
+		uint64_t max = read_key(at, "pids.max", "");
+		uint64_t current = read_key(at, "pids.current", "");
+		int above = openat(at, "..",
+				   O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+		/* "max" and a file that is not there are no number. */
+		narrower = max > 0 && current - ours + limit > max;
+		if (at != parent)
+			close_fd(at);
+		at = above;
 	}
-	if (read_key(c->dir[CGROUP_MEMORY], "memory.oom_control",
-		     "oom_kill ") > 0)
+	if (at != parent)
+		close_fd(at);
+	return narrower;
+}
+
+/* The count of refused forks alone does not tell whose limit it was. */
+static bool are_processes_ours(const struct cgroup *c, uint64_t limit,
+			       uint64_t seen)
+{
+	enum cgroup_controller k = c->v2 ? CGROUP_UNIFIED : CGROUP_PIDS;
+	uint64_t peak = read_key(c->dir[k], "pids.peak", "");
+	uint64_t current = read_key(c->dir[k], "pids.current", "");
+
+	if (limit == NONE || read_key(c->dir[k], "pids.events", "max ") == 0)
+		return false;
+	if (peak > 0)
+		return peak >= limit;
+	return seen >= limit || current >= limit ||
+	       !is_narrower_above(c->parent[k], limit, current);
+}
+
+static bool is_memory_ours(const struct cgroup *c)
+{
+	int dir = c->dir[c->v2 ? CGROUP_UNIFIED : CGROUP_MEMORY];
+
+	if (c->v2)
+		return read_key(dir, "memory.events", "oom_kill ") > 0 &&
+		       read_key(dir, "memory.events", "oom ") > 0;
+	/* The counts of failures miss those of memory with swap. */
+	return read_key(dir, "memory.oom_control", "oom_kill ") > 0 &&
+	       read_key(dir, "memory.max_usage_in_bytes", "") + HUGE_PAGE >=
+		       read_key(dir, "memory.limit_in_bytes", "");
+}
+
+const char *cgroup_limit_hit(const struct cgroup *c, uint64_t processes,
+			     uint64_t seen)
+{
+	if (is_memory_ours(c))
 		return "memory";
-	if (read_key(c->dir[CGROUP_PIDS], "pids.events", "max ") > 0)
+	if (are_processes_ours(c, processes, seen))
 		return "processes";
 	return NULL;
 }

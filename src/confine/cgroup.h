@@ -77,8 +77,13 @@ int cgroup_unified(const struct cgroup *c);
  */
 int cgroup_enter_v1(const struct cgroup *c);
 
-/* The limit that was hit ("memory", "processes"), or NULL. */
-const char *cgroup_limit_hit(const struct cgroup *c);
+/*
+ * The limit of ours that was hit ("memory", "processes"), or NULL: groups above
+ * have limits too, which refuse and kill in ours. processes is our limit, seen
+ * the most that the caller ever found in the group, for kernels without a peak.
+ */
+const char *cgroup_limit_hit(const struct cgroup *c, uint64_t processes,
+			     uint64_t seen);
 
 /* Highest memory use in bytes; 0 when it is not known. */
 uint64_t cgroup_memory_peak(const struct cgroup *c);

@@ -443,6 +443,12 @@ static const char *timer_hit(const struct keeper *k, uint64_t now_us)
 	return NULL;
 }
 
+static const char *group_hit(const struct keeper *k)
+{
+	return cgroup_limit_hit(&k->cgroup, k->plan.spec.limits.processes,
+				k->limits.processes_peak);
+}
+
 const char *keeper_limits_failed(struct keeper *k)
 {
 	return processes_hit(k, time_mono_us());
@@ -451,7 +457,7 @@ const char *keeper_limits_failed(struct keeper *k)
 const char *keeper_limits_final(struct keeper *k, const struct rusage *ru)
 {
 	const struct policy_limits *want = &k->plan.spec.limits;
-	const char *hit = cgroup_limit_hit(&k->cgroup);
+	const char *hit = group_hit(k);
 
 	/* What came and went between two ticks. */
 	if (!hit && !cgroup_mechanism(&k->cgroup, CGROUP_MEMORY) &&
@@ -482,7 +488,7 @@ const char *keeper_limits_tick(struct keeper *k, uint64_t now_us)
 	if (processes > l->processes_peak)
 		l->processes_peak = processes;
 	keeper_open_tick(k, now_us);
-	hit = cgroup_limit_hit(&k->cgroup);
+	hit = group_hit(k);
 	if (!hit)
 		hit = disk_hit(k, now_us);
 	if (!hit && l->by_walking)

@@ -127,6 +127,49 @@ def processes_below_the_limit_are_not_stopped(box):
 
 
 @case
+def a_limit_of_processes_above_is_not_named_as_ours(box):
+    """Forks are refused by a group around the caller's own."""
+    if not ROOT:
+        raise Skip('only root can make the group')
+    top = next((d for d in ('/sys/fs/cgroup/pids', '/sys/fs/cgroup')
+                if os.path.exists(f'{d}/cgroup.procs')), '')
+    outer, inner = f'{top}/narrow', f'{top}/narrow/caller'
+
+    def write(path, text):
+        with open(path, 'w', encoding='ascii') as f:
+            f.write(text)
+
+    try:
+        os.mkdir(outer)
+        if not top.endswith('pids'):
+            write(f'{outer}/cgroup.subtree_control', '+pids +memory')
+        os.mkdir(inner)
+        write(f'{outer}/pids.max', '25')
+    except OSError as e:
+        raise Skip(f'no group can be made: {e}') from None
+    try:
+        r = box.run('--limit', 'processes=100', '--json', '--', 'python3', '-c',
+                    'import os,time\nn=0\nfor i in range(60):\n try:\n'
+                    '  if os.fork()==0: time.sleep(1000)\n except OSError: n+=1'
+                    '\ntime.sleep(0.5)\nprint(n > 0)', preexec_fn=lambda: write(
+                        f'{inner}/cgroup.procs', '0'))
+        r.expect(0, out=b'True\n')
+        equal((r.json()['limit'], r.json()['reason']), (None, 'exit'))
+    finally:
+        wait_for(lambda: not os.path.isdir(inner) or not os.listdir(inner) or
+                 remove(inner), what='the end of the inner group')
+        os.rmdir(outer)
+
+
+def remove(group):
+    try:
+        os.rmdir(group)
+        return True
+    except OSError:
+        return False
+
+
+@case
 def a_neighbour_goes_on_during_a_bomb(box):
     """It makes a file and a process every fifth of a second all the time."""
     with open(f'{box.top}/ticks', 'wb') as out:
