@@ -74,6 +74,23 @@ struct keeper_exec {
 	struct exec_done done;
 };
 
+/* One process at one look; times in ticks of sysconf(_SC_CLK_TCK). */
+struct cpu_seen {
+	uint64_t pid, born;
+	uint64_t self, waited; /* its own; of those it waited for */
+};
+
+struct cpu_list {
+	struct cpu_seen *items;
+	size_t n, room;
+};
+
+struct keeper_cpu {
+	struct cpu_list before, now;
+	uint64_t sum, lost;
+	bool partial; /* this look did not see all */
+};
+
 struct keeper_limits {
 	uint64_t started_us, last_activity_us; /* monotonic */
 	uint64_t next_tick_us, next_sample_us;
@@ -84,6 +101,7 @@ struct keeper_limits {
 	uint64_t free_blocks, free_inodes; /* of the state's file system */
 	uint64_t disk_bytes, disk_inodes;  /* at the last walk */
 	uint64_t next_walk_us, due_walk_us;
+	struct keeper_cpu cpu;
 	bool by_walking; /* processes and memory are summed from /proc */
 };
 
@@ -191,6 +209,11 @@ const char *keeper_limits_failed(struct keeper *k);
 const char *keeper_limits_final(struct keeper *k, const struct rusage *ru);
 /* The next time anything is due, monotonic. */
 uint64_t keeper_limits_next(const struct keeper *k);
+
+/* keeper_cpu.c: a look adds each process, by rising pids, and ends with the
+ * ticks of all that ever ran, as far as they are known. */
+void keeper_cpu_add(struct keeper_cpu *c, const struct cpu_seen *one);
+uint64_t keeper_cpu_end(struct keeper_cpu *c);
 
 /* keeper_open.c */
 void keeper_open_init(struct keeper *k);

@@ -128,7 +128,8 @@ int keeper_limits_choose(struct keeper *k, struct error *err)
 		r = choose(k, l->output, "output", CGROUP_COUNT, "relay", true,
 			   err);
 	if (r == 0)
-		/* Without a group, children that nobody waits for escape it. */
+		/* Without a group, short-lived children that nobody waits for
+		 * escape it. */
 		r = choose(k, l->cpu_time_ms, "cpu_time", CGROUP_COUNT,
 			   "watchdog over /proc",
 			   cgroup_unified(&k->cgroup) >= 0, err);
@@ -266,7 +267,7 @@ static const char *disk_hit(struct keeper *k, uint64_t now_us)
 /* ---- processes, memory and CPU time from /proc ---- */
 
 struct sample {
-	uint64_t processes, memory, shared, cpu_ticks;
+	uint64_t processes, memory, shared;
 };
 
 static uint64_t status_kib(const char *status, const char *key)
@@ -279,38 +280,44 @@ static uint64_t status_kib(const char *status, const char *key)
 	return kib;
 }
 
-static void sample_one(int proc_fd, const char *pid, struct sample *s)
+static void sample_one(struct keeper *k, uint64_t number, const char *pid,
+		       struct sample *s)
 {
 	AUTO_BUF struct buf b = BUF_INIT(8192);
-	uintmax_t v[4] = {0}, threads = 0;
+	struct cpu_seen cpu = {.pid = number};
+	uintmax_t v[4] = {0}, threads = 0, born = 0;
 	char path[32];
 	const char *at;
 	uint64_t shared;
 
 	snprintf(path, sizeof(path), "%.16s/stat", pid);
-	if (io_read_file(proc_fd, path, &b) < 0)
+	if (io_read_file(k->proc_fd, path, &b) < 0)
 		return;
 	at = strrchr(buf_str(&b), ')');
-	/* utime, stime, cutime, cstime and num_threads of proc_pid_stat(5). */
+	/* utime, stime, cutime, cstime, num_threads and starttime of
+	 * proc_pid_stat(5). */
 	if (!at || sscanf(at, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u "
-			      "%ju %ju %ju %ju %*d %*d %ju",
-			  &v[0], &v[1], &v[2], &v[3], &threads) != 5)
+			      "%ju %ju %ju %ju %*d %*d %ju %*d %ju",
+			  &v[0], &v[1], &v[2], &v[3], &threads, &born) != 6)
 		return;
 	s->processes += threads;
-	for (int i = 0; i < 4; i++)
-		s->cpu_ticks += v[i];
+	cpu.born = born;
+	cpu.self = v[0] + v[1];
+	cpu.waited = v[2] + v[3];
+	keeper_cpu_add(&k->limits.cpu, &cpu);
 	buf_reset(&b);
 	snprintf(path, sizeof(path), "%.16s/status", pid);
-	if (io_read_file(proc_fd, path, &b) < 0)
+	if (io_read_file(k->proc_fd, path, &b) < 0)
 		return;
 	s->memory += status_kib(buf_str(&b), "RssAnon:") * 1024;
+	s->memory += status_kib(buf_str(&b), "VmSwap:") * 1024;
 	/* Shared memory is counted where most of it is seen at once. */
 	shared = status_kib(buf_str(&b), "RssShmem:") * 1024;
 	if (shared > s->shared)
 		s->shared = shared;
 }
 
-static int sample_all(const struct keeper *k, struct sample *s)
+static int sample_all(struct keeper *k, struct sample *s)
 {
 	AUTO_DIR DIR *dir = NULL;
 	struct dirent *entry;
@@ -326,11 +333,15 @@ static int sample_all(const struct keeper *k, struct sample *s)
 	}
 	/* Under a bomb a look may take seconds: what was seen up to then is
 	 * less than there is, and the count of processes comes first again. */
-	while (time_mono_us() < until && (entry = readdir(dir))) {
+	while ((entry = readdir(dir))) {
 		uint64_t pid;
 
 		if (num_parse_u64(entry->d_name, &pid) == 0)
-			sample_one(k->proc_fd, entry->d_name, s);
+			sample_one(k, pid, entry->d_name, s);
+		if (time_mono_us() >= until) {
+			k->limits.cpu.partial = true;
+			break;
+		}
 	}
 	scratch_usage(k, &scratch, &inodes);
 	/* Maps of files in our tmpfs are in both sums. */
@@ -407,8 +418,9 @@ static const char *sample_hit(struct keeper *k)
 		return NULL;
 	l->next_sample_us =
 		start + TICK_US + (busy_us() - busy) * REST_FACTOR;
-	cpu_us = s.cpu_ticks * (1000000u / (uint64_t)sysconf(_SC_CLK_TCK));
-	/* Children of who ignores their end leave their time to nobody else. */
+	cpu_us = keeper_cpu_end(&l->cpu) *
+		 (1000000u / (uint64_t)sysconf(_SC_CLK_TCK));
+	/* A group counts those that we never saw, too. */
 	if (cgroup_cpu_us(&k->cgroup) > cpu_us)
 		cpu_us = cgroup_cpu_us(&k->cgroup);
 	if (cpu_us > l->cpu_us)
