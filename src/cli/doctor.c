@@ -19,6 +19,7 @@
 #include <fcntl.h>
 #include <linux/netlink.h>
 #include <linux/seccomp.h>
+#include <pwd.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -312,7 +313,14 @@ static int try_delegation(struct error *err)
 	return r < 0 ? r : divided(status, err);
 }
 
-static const char *fix_for_cgroup(void)
+static const char *own_name(void)
+{
+	const struct passwd *pw = getpwuid(geteuid());
+
+	return pw ? pw->pw_name : "";
+}
+
+static const char *fix_for_cgroup(int error)
 {
 	bool systemd = access("/run/systemd/system", F_OK) == 0;
 
@@ -326,6 +334,9 @@ static const char *fix_for_cgroup(void)
 		       "start pinfold in it";
 	if (access("/sys/fs/cgroup/cgroup.controllers", F_OK) < 0)
 		return "boot with systemd.unified_cgroup_hierarchy=1";
+	if (error == -ETIMEDOUT)
+		return "once more: systemd has five seconds; then "
+		       "systemctl --user status";
 	return "sudo apt install dbus-user-session; then log in anew, or "
 	       "sudo loginctl enable-linger $USER and set XDG_RUNTIME_DIR";
 }
@@ -348,13 +359,18 @@ static void check_cgroup(struct finding *f, const struct trial *t)
 		}
 	}
 	if (try_delegation(&err) == 0) {
-		say(f, HEALTH_OK, NULL, NULL,
+		bool lasts = delegate_lasts(own_name(), &err) == 0;
+
+		say(f, lasts ? HEALTH_OK : HEALTH_LESS,
+		    lasts ? NULL : "the memory of sandboxes that stay (start) "
+				   "is watched, not held",
+		    lasts ? NULL : "loginctl enable-linger",
 		    "cgroup v2, in a scope that systemd delegates to a task");
 		return;
 	}
 	say(f, HEALTH_LESS,
 	    "memory is watched, not held; processes by RLIMIT_NPROC",
-	    fix_for_cgroup(), "");
+	    fix_for_cgroup(err.code), "");
 	snprintf(f->what, sizeof(f->what),
 		 "no control group of our own, and none from systemd: %.*s",
 		 ERROR_TEXT_MAX - 64, err.text);

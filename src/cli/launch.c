@@ -453,10 +453,15 @@ static int find_group(struct launch *l, struct error *err)
 					     .processes = want->processes,
 					     .cpus_milli = want->cpus_milli};
 	struct error why;
+	int r = 0;
 
 	if (cgroup_at_hand(&groups))
 		return 0;
-	if (delegate_scope(l->front.keeper, l->id, &why) == 0) {
+	if (l->plan.stay)
+		r = delegate_lasts(l->plan.spec.user, &why);
+	if (r == 0)
+		r = delegate_scope(l->front.keeper, l->id, &why);
+	if (r == 0) {
 		l->plan.delegated = true;
 		return 0;
 	}

@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/str.h"
 #include "base/time.h"
 #include "ipc/bus.h"
 
@@ -97,6 +98,18 @@ static int wait_moved(pid_t pid, const char *scope, uint64_t until_us,
 		nanosleep(&pause, NULL);
 	}
 	return 0;
+}
+
+int delegate_lasts(const char *user, struct error *err)
+{
+	AUTO_FREE char *path = str_format("/var/lib/systemd/linger/%s", user);
+
+	if (geteuid() == 0 ||
+	    (path && !strchr(user, '/') && access(path, F_OK) == 0))
+		return 0;
+	return error_set(err, -EOPNOTSUPP, "it would end with your login, and "
+			 "the sandbox is to stay; loginctl enable-linger "
+			 "changes that");
 }
 
 int delegate_scope(pid_t pid, const char *id, struct error *err)

@@ -19,6 +19,13 @@
  */
 int delegate_scope(pid_t pid, const char *id, struct error *err);
 
+/*
+ * 0 if such a scope would outlive the caller's last logout: root's does, a
+ * user's with its systemd alone, which goes then unless the user lingers. Else
+ * -EOPNOTSUPP with the command that changes it.
+ */
+int delegate_lasts(const char *user, struct error *err);
+
 /* The arguments of the call (StartTransientUnit) and their signature. */
 #define DELEGATE_SIGNATURE "ssa(sv)a(sa(sv))"
 void delegate_arguments(struct buf *args, const char *scope, pid_t pid);

@@ -394,6 +394,22 @@ def without_a_group_at_hand_systemd_is_asked_for_one(box):
 
 
 @case
+def a_sandbox_that_stays_does_not_hang_on_the_login(box):
+    """A user's systemd ends with the last login, unless the user lingers."""
+    task = box.start()
+    box.kill(task).expect(0)
+    group, hard, _ = group_of(box.record(task))
+    if not os.path.exists(f'{box.run_dir}/bus'):
+        raise Skip('no systemd of the user here')
+    if os.path.exists(f'/var/lib/systemd/linger/{box.env["USER"]}'):
+        equal((group, hard), ('a scope that systemd delegated', True))
+    else:
+        within(group, 'loginctl enable-linger')
+        check(not hard, group)
+    return group
+
+
+@case
 def a_bus_that_does_not_answer_delays_a_run_and_does_not_hold_it(box):
     path = f'{box.run_dir}/bus'
     if os.path.lexists(path):
