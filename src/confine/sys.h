@@ -121,6 +121,11 @@ static inline int sys_pidfd_send_signal(int fd, int sig)
 	return (int)syscall(SYS_pidfd_send_signal, fd, sig, NULL, 0);
 }
 
+static inline int sys_pidfd_getfd(int pidfd, int fd)
+{
+	return (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0);
+}
+
 static inline int sys_close_range(unsigned first, unsigned last, unsigned flags)
 {
 	return (int)syscall(SYS_close_range, first, last, flags);

@@ -2,8 +2,10 @@
  * Files that were deleted while they are open, and memory files, hold space that
  * no walk of a directory finds. Init may look at the descriptors of the
  * processes below it, which the keeper, confined, may not. Best effort: the look
- * is bounded, and a file that only a mapping holds, or a message that nobody has
- * received yet, is not seen. Detached System V segments are counted with them.
+ * is bounded. What only a mapping holds is known by its length, not by its
+ * blocks, and what lies in a message that nobody has received yet not at all:
+ * both are told as what may be hidden. Detached System V segments are counted
+ * with what is open.
  */
 #include "task/init.h"
 
@@ -11,16 +13,22 @@
 #include "base/io.h"
 #include "base/num.h"
 #include "base/time.h"
+#include "confine/sys.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #define FILES_MAX 8192u
 #define LOOK_MAX_US 200000u
+/* Of the text of one process's mappings. */
+#define MAPS_MAX (1u << 20)
 
 struct look {
 	struct open_files sum;
@@ -30,7 +38,7 @@ struct look {
 		dev_t dev;
 		ino_t ino;
 	} seen[FILES_MAX];
-	unsigned n;
+	bool in_flight;
 };
 
 /* True the first time; also when there are too many to remember. */
@@ -60,14 +68,17 @@ static bool is_in_memory(int fds, const char *name)
 	return n >= 7 && !memcmp(target, "/memfd:", 7);
 }
 
-static void look_at(struct look *l, int fds, const char *name)
+/* True when it is a socket, which may hold more. */
+static bool look_at(struct look *l, int fds, const char *name)
 {
 	uint64_t bytes;
 	struct stat st;
 
-	if (fstatat(fds, name, &st, 0) < 0 || !S_ISREG(st.st_mode) ||
-	    st.st_nlink != 0 || st.st_dev == l->scratch || !is_new(l, &st))
-		return;
+	if (fstatat(fds, name, &st, 0) < 0)
+		return false;
+	if (!S_ISREG(st.st_mode) || st.st_nlink != 0 ||
+	    st.st_dev == l->scratch || !is_new(l, &st))
+		return S_ISSOCK(st.st_mode);
 	bytes = (uint64_t)st.st_blocks * 512u;
 	if (is_in_memory(fds, name)) {
 		l->sum.memory_bytes += bytes;
@@ -75,6 +86,7 @@ static void look_at(struct look *l, int fds, const char *name)
 		l->sum.disk_bytes += bytes;
 		l->sum.disk_inodes++;
 	}
+	return false;
 }
 
 /*
@@ -102,6 +114,55 @@ static uint64_t detached_segments(void)
 	return sum;
 }
 
+/* Does a message that carries descriptors wait in this socket? unix(7). */
+static bool has_descriptors_in_flight(int fdinfo, const char *name)
+{
+	AUTO_BUF struct buf b = BUF_INIT(4096);
+	unsigned long n = 0;
+	const char *at;
+
+	if (io_read_file(fdinfo, name, &b) < 0)
+		return false;
+	at = strstr(buf_str(&b), "scm_fds:");
+	return at && sscanf(at, "scm_fds: %lu", &n) == 1 && n > 0;
+}
+
+/* The length of a mapping of a deleted file, from a line of proc_pid_maps(5). */
+static uint64_t deleted_length(const struct look *l, const char *line)
+{
+	static const char deleted[] = " (deleted)";
+	const char *path = strchr(line, '/');
+	unsigned long from, to;
+	unsigned major, minor;
+	size_t n = strlen(line);
+
+	if (!path || n < sizeof(deleted) ||
+	    strcmp(line + n - (sizeof(deleted) - 1), deleted) != 0)
+		return 0;
+	/* Those are memory, and counted as such. */
+	if (!strncmp(path, "/memfd:", 7) || !strncmp(path, "/SYSV", 5) ||
+	    !strncmp(path, "/dev/zero", 9))
+		return 0;
+	if (sscanf(line, "%lx-%lx %*s %*x %x:%x", &from, &to, &major,
+		   &minor) != 4 ||
+	    makedev(major, minor) == l->scratch)
+		return 0;
+	return to - from;
+}
+
+static void look_at_maps(struct look *l, int proc, const char *pid)
+{
+	AUTO_BUF struct buf b = BUF_INIT(MAPS_MAX);
+	char name[32], *at, *line;
+
+	snprintf(name, sizeof(name), "%.16s/maps", pid);
+	if (io_read_file(proc, name, &b) < 0)
+		return;
+	at = b.data;
+	while ((line = strsep(&at, "\n")))
+		l->sum.hidden_bytes += deleted_length(l, line);
+}
+
 static DIR *open_dir(int at, const char *name)
 {
 	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -112,18 +173,73 @@ static DIR *open_dir(int at, const char *name)
 	return dir;
 }
 
+static void look_at_one(struct look *l, int fds, int info, const char *name)
+{
+	if (look_at(l, fds, name) && has_descriptors_in_flight(info, name))
+		l->in_flight = true;
+}
+
+/* How many descriptors a process may have: its table's size. */
+static unsigned table_size(int proc, const char *pid)
+{
+	AUTO_BUF struct buf b = BUF_INIT(8192);
+	char name[32];
+	unsigned n = 0;
+	const char *at;
+
+	snprintf(name, sizeof(name), "%.16s/status", pid);
+	if (io_read_file(proc, name, &b) < 0)
+		return 0;
+	at = strstr(buf_str(&b), "FDSize:");
+	return at && sscanf(at, "FDSize: %u", &n) == 1 ? n : 0;
+}
+
+/*
+ * A process that made itself undumpable hides its descriptors' directory. Each
+ * is taken, looked at among our own, and let go.
+ */
+static void look_by_number(struct look *l, int proc, const char *pid)
+{
+	static const struct linger off;
+	AUTO_CLOSE int fds = openat(proc, "self/fd",
+				    O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	AUTO_CLOSE int info = openat(proc, "self/fdinfo",
+				     O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	AUTO_CLOSE int process = sys_pidfd_open(atoi(pid));
+	unsigned n = table_size(proc, pid);
+	char name[16];
+
+	for (unsigned i = 0; i < n && time_mono_us() < l->until_us; i++) {
+		int fd = sys_pidfd_getfd(process, (int)i);
+
+		if (fd < 0)
+			continue;
+		snprintf(name, sizeof(name), "%d", fd);
+		look_at_one(l, fds, info, name);
+		/* If it is ours alone by now, closing it must not wait. */
+		setsockopt(fd, SOL_SOCKET, SO_LINGER, &off, sizeof(off));
+		close(fd);
+	}
+}
+
 static void look_at_process(struct look *l, int proc, const char *pid)
 {
 	char name[32];
 	AUTO_DIR DIR *dir = NULL;
+	AUTO_CLOSE int info = -1;
 	struct dirent *e;
 
+	snprintf(name, sizeof(name), "%.16s/fdinfo", pid);
+	info = openat(proc, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	snprintf(name, sizeof(name), "%.16s/fd", pid);
 	dir = open_dir(proc, name);
+	if (!dir)
+		look_by_number(l, proc, pid);
 	while (dir && time_mono_us() < l->until_us && (e = readdir(dir))) {
 		if (e->d_name[0] != '.')
-			look_at(l, dirfd(dir), e->d_name);
+			look_at_one(l, dirfd(dir), info, e->d_name);
 	}
+	look_at_maps(l, proc, pid);
 }
 
 static void look_at_all(struct look *l)
@@ -153,6 +269,8 @@ void init_open_count(const struct init *in)
 	if (l != MAP_FAILED) {
 		look_at_all(l);
 		sum = l->sum;
+		if (l->in_flight)
+			sum.hidden_bytes = UINT64_MAX;
 		munmap(l, sizeof(*l));
 	}
 	sum.memory_bytes += detached_segments();

@@ -109,6 +109,9 @@ struct keeper_limits {
 struct keeper_open {
 	struct open_files sum;
 	uint64_t shared_at_start; /* shared memory of the machine */
+	/* What space was free when nothing could be hidden, and what was
+	 * known to be taken then. */
+	uint64_t free_bytes, known_bytes;
 	uint64_t next_us;
 	bool asked;	  /* no answer yet */
 	bool disk_is_odd; /* space went that no walk finds */
@@ -220,6 +223,10 @@ void keeper_open_init(struct keeper *k);
 /* Asks init for open files without a name when there is a reason to. */
 void keeper_open_tick(struct keeper *k, uint64_t now_us);
 void keeper_open_answer(struct keeper *k, const struct message *m);
+/* Of the space that is free now, known the bytes that are the task's: counts
+ * what is gone, not known, and may be hidden in mappings and messages. */
+uint64_t keeper_open_hidden(struct keeper *k, uint64_t free_bytes,
+			    uint64_t known);
 
 /* keeper_end.c */
 /* Ends the task at once because something of ours failed, for the record. */

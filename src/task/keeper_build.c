@@ -134,6 +134,7 @@ static const int init_caps[] = {
 	CAP_SETUID,	  /* ids of commands and of their pipes */
 	CAP_SETGID,
 	CAP_KILL, /* commands of other ids */
+	CAP_SYS_PTRACE, /* what undumpable commands have open */
 };
 
 struct init_start {

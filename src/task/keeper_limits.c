@@ -250,6 +250,8 @@ static const char *disk_hit(struct keeper *k, uint64_t now_us)
 	inodes += k->open.sum.disk_inodes;
 	if (fstatvfs(k->task_fd, &fs) < 0)
 		return NULL;
+	bytes += keeper_open_hidden(k, fs.f_bfree * fs.f_frsize,
+				    bytes + l->disk_bytes);
 	more_bytes = used(l->free_blocks, fs.f_bfree * fs.f_frsize);
 	more_inodes = used(l->free_inodes, fs.f_ffree);
 	near = bytes + l->disk_bytes + more_bytes >= want->disk ||

@@ -47,6 +47,24 @@ static bool memory_is_odd(const struct keeper *k)
 	       now - k->open.shared_at_start >= limit / 2;
 }
 
+uint64_t keeper_open_hidden(struct keeper *k, uint64_t free_bytes,
+			    uint64_t known)
+{
+	struct keeper_open *o = &k->open;
+	uint64_t gone, more;
+
+	if (o->sum.hidden_bytes == 0 && !o->asked && !o->disk_is_odd) {
+		o->free_bytes = free_bytes;
+		o->known_bytes = known;
+	}
+	if (o->sum.hidden_bytes == 0)
+		return 0;
+	gone = o->free_bytes > free_bytes ? o->free_bytes - free_bytes : 0;
+	more = known > o->known_bytes ? known - o->known_bytes : 0;
+	gone = gone > more ? gone - more : 0;
+	return gone < o->sum.hidden_bytes ? gone : o->sum.hidden_bytes;
+}
+
 void keeper_open_tick(struct keeper *k, uint64_t now_us)
 {
 	struct keeper_open *o = &k->open;
@@ -55,7 +73,7 @@ void keeper_open_tick(struct keeper *k, uint64_t now_us)
 		return;
 	o->next_us = now_us + ASK_EVERY_US;
 	if (!o->disk_is_odd && o->sum.disk_bytes == 0 &&
-	    o->sum.memory_bytes == 0 && !memory_is_odd(k))
+	    o->sum.hidden_bytes == 0 && o->sum.memory_bytes == 0 && !memory_is_odd(k))
 		return;
 	o->disk_is_odd = false;
 	o->asked = keeper_tell_init(k, INIT_COUNT_OPEN, NULL, 0, -1) == 0;

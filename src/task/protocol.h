@@ -122,6 +122,9 @@ enum exec_stage {
 struct open_files {
 	uint64_t disk_bytes, disk_inodes;
 	uint64_t memory_bytes;
+	/* At most this much of the disk is held otherwise: by mappings, or,
+	 * UINT64_MAX, by messages. */
+	uint64_t hidden_bytes;
 };
 
 enum stop_kind { STOP_GRACEFUL = 1, STOP_KILL };

@@ -233,6 +233,55 @@ def disk_counts_deleted_files_that_are_held_open(box):
     return stopped(box, 'disk=16MiB', script, python=True)
 
 
+# Files of half of the limit, deleted and held without a descriptor that shows.
+HOLDING = '''
+import ctypes, os, socket, time
+libc = ctypes.CDLL(None)
+a, b = socket.socketpair()
+for i in range(8):
+    fd = os.open("f", os.O_RDWR | os.O_CREAT)
+    os.unlink("f")
+    os.write(fd, bytes(8 << 20))
+    HOLD
+time.sleep(10)
+print("survived")
+'''
+
+
+@case
+def disk_counts_deleted_files_that_only_a_mapping_holds(box):
+    return stopped(box, 'disk=16MiB', HOLDING.replace(
+        'HOLD', 'libc.mmap(None, 8 << 20, 3, 1, fd, 0); os.close(fd)'),
+        python=True)
+
+
+@case
+def disk_counts_deleted_files_that_wait_in_a_message(box):
+    return stopped(box, 'disk=16MiB', HOLDING.replace(
+        'HOLD', 'socket.send_fds(a, [b"x"], [fd]); os.close(fd)'), python=True)
+
+
+@case
+def disk_counts_deleted_files_of_a_process_that_hides_them(box):
+    return stopped(box, 'disk=16MiB', HOLDING.replace('HOLD',
+                                                      'libc.prctl(4, 0)'),
+                   python=True)
+
+
+@case
+def disk_lets_mappings_and_messages_be(box):
+    """Within the limit, and while somebody else writes to the same disk."""
+    script = HOLDING.replace('range(8)', 'range(1)').replace(
+        'HOLD', 'libc.mmap(None, 8 << 20, 3, 1, fd, 0); os.close(fd)').replace(
+            'time.sleep(10)', 'print("ready", flush=True); time.sleep(3)')
+    process = box.spawn([PINFOLD, 'run', '--limit', 'disk=32MiB', '--',
+                         'python3', '-c', script])
+    equal(process.stdout.readline(), b'ready\n')
+    with open(f'{box.top}/other', 'wb') as f:
+        f.write(bytes(128 << 20))
+    box.finish(process).expect(0, out=b'survived\n')
+
+
 @case
 def a_look_at_open_files_leaves_no_memory_behind(box):
     """Init waits most of a sandbox's life: what it looked with is given back."""
