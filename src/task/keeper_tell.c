@@ -9,8 +9,11 @@
 #include "base/time.h"
 
 #include <errno.h>
+#include <signal.h>
 
 #define TELL_MS 15000u
+#define BIT(signal) (UINT64_C(1) << ((signal) - 1))
+#define STOPS (BIT(SIGSTOP) | BIT(SIGTSTP) | BIT(SIGTTIN) | BIT(SIGTTOU))
 
 int keeper_tell_init(struct keeper *k, uint16_t type, const void *data,
 		     size_t len, int fd)
@@ -76,7 +79,12 @@ void keeper_tell_signal(struct keeper *k, struct keeper_exec *e, int signal,
 {
 	if (signal < 1 || signal > 64)
 		return;
-	e->signals_due[group] |= UINT64_C(1) << (signal - 1);
+	/* As for the kernel, going on and stopping undo each other. */
+	for (int g = 0; g < 2; g++)
+		e->signals_due[g] &= ~(signal == SIGCONT ? STOPS
+				       : BIT(signal) & STOPS ? BIT(SIGCONT)
+							     : 0);
+	e->signals_due[group] |= BIT(signal);
 	keeper_tell_due(k);
 }
 

@@ -28,6 +28,11 @@
 #define SYS_pidfd_getfd 438
 #endif
 
+/* Of the kernel's linux/ioprio.h; the last is the lowest of its second class. */
+#define IOPRIO_PROCESS 1
+#define IOPRIO_USER 3
+#define IOPRIO_LOWEST (2 << 13 | 7)
+
 /* The host's process that is attacked, or pid 1 where a->n says so. */
 static pid_t target(const struct attack *a)
 {
@@ -185,29 +190,47 @@ static int set_affinity(const struct attack *a)
 
 static int set_priority(const struct attack *a)
 {
-	int nice;
+	/* The raw call's result is 20 less the value that is set. */
+	long now = syscall(SYS_getpriority, PRIO_PROCESS, 1);
 
-	if (a->s && !attack_is_inside())
-		return attack_skip("it would change all of the caller's");
-	errno = 0;
-	nice = getpriority((int)a->n, a->s ? getuid() : 1);
-	if (nice == -1 && errno)
+	(void)a;
+	if (now < 0)
 		return -errno;
-	return attack_result(syscall(SYS_setpriority, a->n,
-				     a->s ? getuid() : 1u, nice));
+	return attack_result(syscall(SYS_setpriority, PRIO_PROCESS, 1,
+				     20 - now));
 }
 
 static int set_io_priority(const struct attack *a)
 {
-	long now;
+	long now = syscall(SYS_ioprio_get, IOPRIO_PROCESS, 1);
 
-	if (a->s && !attack_is_inside())
-		return attack_skip("it would change all of the caller's");
-	now = syscall(SYS_ioprio_get, a->n, a->s ? getuid() : 1u);
+	(void)a;
 	if (now < 0)
 		return -errno;
-	return attack_result(syscall(SYS_ioprio_set, a->n,
-				     a->s ? getuid() : 1u, now));
+	return attack_result(syscall(SYS_ioprio_set, IOPRIO_PROCESS, 1, now));
+}
+
+/* All of our user, of whom pid 1 may be: the others count for nothing. */
+static int set_priority_of_user(const struct attack *a)
+{
+	long before = syscall(SYS_getpriority, PRIO_PROCESS, 1);
+
+	(void)a;
+	if (!attack_is_inside())
+		return attack_skip("it would change all of the caller's");
+	syscall(SYS_setpriority, PRIO_USER, getuid(), 7);
+	return syscall(SYS_getpriority, PRIO_PROCESS, 1) == before ? -EPERM : 0;
+}
+
+static int set_io_priority_of_user(const struct attack *a)
+{
+	long before = syscall(SYS_ioprio_get, IOPRIO_PROCESS, 1);
+
+	(void)a;
+	if (!attack_is_inside())
+		return attack_skip("it would change all of the caller's");
+	syscall(SYS_ioprio_set, IOPRIO_USER, getuid(), IOPRIO_LOWEST);
+	return syscall(SYS_ioprio_get, IOPRIO_PROCESS, 1) == before ? -EPERM : 0;
 }
 
 static int robust_list(const struct attack *a)
@@ -307,14 +330,14 @@ static const struct attack table[] = {
 	{"processes", "sets pid 1's affinity", "EPERM", NULL, set_affinity,
 	 NULL, 0, NULL},
 	{"processes", "sets pid 1's priority", "EPERM", NULL, set_priority,
-	 NULL, PRIO_PROCESS, NULL},
+	 NULL, 0, NULL},
 	{"processes", "sets the priority of all of pid 1's user", "EPERM",
-	 NULL, set_priority, "user", PRIO_USER,
+	 NULL, set_priority_of_user, NULL, 0,
 	 "outside it would change all of the user's processes"},
 	{"processes", "sets pid 1's priority of input and output", "EPERM",
-	 NULL, set_io_priority, NULL, 1, NULL},
+	 NULL, set_io_priority, NULL, 0, NULL},
 	{"processes", "sets that of all of pid 1's user", "EPERM", NULL,
-	 set_io_priority, "user", 3,
+	 set_io_priority_of_user, NULL, 0,
 	 "outside it would change all of the user's processes"},
 	{"processes", "reads pid 1's robust futex list", NO, NULL,
 	 robust_list, NULL, 1, NULL},
