@@ -5,6 +5,7 @@
 #include "base/num.h"
 #include "base/time.h"
 #include "cli/held.h"
+#include "cli/git_author.h"
 #include "cli/identity.h"
 #include "cli/policy_source.h"
 #include "confine/cgroup.h"
@@ -260,6 +261,24 @@ static int fill_read(struct launch *l)
 	return 0;
 }
 
+static char *copy_unless_empty(const char *s)
+{
+	return s[0] ? strdup(s) : NULL;
+}
+
+/* Who commits are by. A caller without a name is no reason to fail. */
+static void fill_git_author(struct launch *l)
+{
+	struct sandbox_spec *s = &l->plan.spec;
+	struct git_author author;
+
+	if (!l->policy.git_author)
+		return;
+	git_author_read(launch_home(), &author);
+	s->git_name = copy_unless_empty(author.name);
+	s->git_email = copy_unless_empty(author.email);
+}
+
 static uint64_t half_of_memory(void)
 {
 	struct sysinfo info;
@@ -280,6 +299,7 @@ static int fill_spec(struct launch *l, struct error *err)
 	if (r < 0)
 		return r;
 	s->nesting = l->policy.nesting;
+	fill_git_author(l);
 	s->limits = l->policy.limits;
 	if (s->limits.memory == LIMIT_HALF)
 		s->limits.memory = half_of_memory();

@@ -74,7 +74,8 @@ static const struct row files_after[] = {
 	{"files", "git's settings and hooks, start-up files of editors, "
 	 "agents, shells, tools", "write; held back at promotion", IMPLICIT,
 	 "path of each change"},
-	{"files", "home", "read, write; private, empty at the start", IMPLICIT,
+	{"files", "home", "read, write; private, empty at the start but for "
+	 ".gitconfig (env.git_author)", IMPLICIT,
 	 "tmpfs"},
 	{"files", "/tmp /dev/shm", "read, write; private", IMPLICIT, "tmpfs"},
 	{"files", "/proc", "the sandbox's own processes", IMPLICIT,
@@ -224,6 +225,14 @@ static void add_environment(struct rows *rows, const struct policy *p)
 				       "the policy's value", "env.set",
 				       "built from nothing"});
 	}
+	add(rows, (struct row){"environment", "name and address in commits",
+			       p->git_author
+				       ? "the caller's user.name and "
+					 "user.email"
+				       : "none",
+			       p->git_author ? "env.git_author: true"
+					     : "env.git_author: false",
+			       "~/.gitconfig of the sandbox"});
 	add(rows, (struct row){"environment", "every other variable",
 			       "not present", "default deny",
 			       "built from nothing"});

@@ -56,6 +56,13 @@ const struct policy_field policy_fields[] = {
 	{.name = "env", .type = FIELD_SECTION,
 	 .example = "{pass: [LANG], set: {CI: \"1\"}}",
 	 .help = "the environment of the command"},
+	{.name = "env.git_author", .type = FIELD_BOOL, AT(git_author),
+	 .order = ORDER_HIGHER_IS_WIDER, .fallback = true, .example = "true",
+	 .help = "whether commits made inside are by the caller",
+	 .manual = "true: user.name and user.email of the caller's own global "
+		   "git configuration, and nothing else of it, are in "
+		   "~/.gitconfig of the sandbox, where a repository's own "
+		   "settings come before them."},
 	{.name = "env.pass", .type = FIELD_NAMES, AT(env_pass),
 	 .example = "[LANG, TERM]",
 	 .help = "variables taken from the caller's environment",

@@ -69,6 +69,7 @@ struct policy {
 	struct strlist deny;  /* absolute, or relative to the source; literal */
 	struct strlist protect; /* globs relative to the source */
 	struct policy_limits limits;
+	bool git_author; /* the caller's name and mail address, for git */
 	struct strlist env_pass; /* names taken from the caller's environment */
 	struct strlist env_set;  /* "NAME=value", sorted by name, unique */
 	/*

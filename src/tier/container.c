@@ -386,6 +386,13 @@ static int want_source(struct builder *b)
 	return r < 0 ? r : strlist_add(&b->c->write_paths, b->s->source);
 }
 
+static int want_home(struct builder *b, const char *path)
+{
+	int r = want_scratch(b, "home", path, 0700);
+
+	return r < 0 ? r : files_make_git(b->support, b->s, b->err);
+}
+
 static int build_want(struct builder *b, const struct want *w)
 {
 	switch (w->kind) {
@@ -400,7 +407,7 @@ static int build_want(struct builder *b, const struct want *w)
 	case WANT_SHM:
 		return want_scratch(b, "shm", w->path, 01777);
 	case WANT_HOME:
-		return want_scratch(b, "home", w->path, 0700);
+		return want_home(b, w->path);
 	case WANT_READ:
 		return want_read(b, w->path);
 	case WANT_WRITE:

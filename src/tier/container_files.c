@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 static const struct {
 	const char *path, *target; /* target NULL: a directory */
@@ -296,4 +297,37 @@ int files_make_etc(int support_fd, const struct sandbox_spec *s,
 					etc_hidden[i]);
 	}
 	return r;
+}
+
+/* A value of git's configuration: quotes and backslashes are escaped. */
+static void git_value(struct buf *b, const char *key, const char *value)
+{
+	if (!value)
+		return;
+	buf_addf(b, "\t%s = \"", key);
+	for (; *value; value++) {
+		if (*value == '"' || *value == '\\')
+			buf_add_char(b, '\\');
+		buf_add_char(b, *value);
+	}
+	buf_add_str(b, "\"\n");
+}
+
+int files_make_git(int support_fd, const struct sandbox_spec *s,
+		   struct error *err)
+{
+	AUTO_BUF struct buf b = BUF_INIT(4096);
+	AUTO_CLOSE int fd = -1;
+
+	if (!s->git_name && !s->git_email)
+		return 0;
+	buf_add_str(&b, "[user]\n");
+	git_value(&b, "name", s->git_name);
+	git_value(&b, "email", s->git_email);
+	fd = openat(support_fd, "home/.gitconfig",
+		    O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
+	if (fd < 0 || fchown(fd, s->outer_uid, s->outer_gid) < 0 ||
+	    b.failed || io_write_all(fd, b.data, b.len) < 0)
+		return error_set(err, -EIO, "cannot make ~/.gitconfig");
+	return 0;
 }

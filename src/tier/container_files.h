@@ -33,4 +33,11 @@ int files_make_point(int fd, const char *path, bool directory, uid_t uid,
 /* Makes the link that the host has at /NAME in the root. */
 int files_copy_link(const char *path, int root_fd, struct error *err);
 
+/*
+ * ~/.gitconfig, in the directory "home" of the support tmpfs, with the name and
+ * the mail address that commits are by; nothing when there are none.
+ */
+int files_make_git(int support_fd, const struct sandbox_spec *s,
+		   struct error *err);
+
 #endif

@@ -9,6 +9,8 @@ void spec_done(struct sandbox_spec *s)
 	free(s->id);
 	free(s->user);
 	free(s->home);
+	free(s->git_name);
+	free(s->git_email);
 	free(s->source);
 	strlist_done(&s->read);
 	strlist_done(&s->write);
@@ -91,6 +93,8 @@ int spec_put(struct buf *b, const struct sandbox_spec *s)
 	put_map(b, &s->gids);
 	codec_put_str(b, s->user);
 	codec_put_str(b, s->home);
+	codec_put_str(b, s->git_name);
+	codec_put_str(b, s->git_email);
 	codec_put_str(b, s->source);
 	codec_put_u64(b, s->source_dev);
 	codec_put_u64(b, s->source_ino);
@@ -149,6 +153,8 @@ int spec_get(struct codec_reader *r, struct sandbox_spec *s)
 	get_map(r, &s->gids);
 	s->user = get_copy(r, false);
 	s->home = get_copy(r, false);
+	s->git_name = get_copy(r, true);
+	s->git_email = get_copy(r, true);
 	s->source = get_copy(r, true);
 	s->source_dev = codec_get_u64(r);
 	s->source_ino = codec_get_u64(r);

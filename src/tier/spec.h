@@ -43,6 +43,7 @@ struct sandbox_spec {
 	struct id_map keeper_uids, keeper_gids, uids, gids;
 	char *user; /* name inside */
 	char *home;
+	char *git_name, *git_email; /* NULL: none; for ~/.gitconfig */
 	char *source; /* NULL: none */
 	uint64_t source_dev, source_ino;
 	struct strlist read, write; /* host paths, placed at the same path */

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import time
 
-from box import (PINFOLD, ROOT, Skip, case, check, equal, main, patient,
+from box import (PINFOLD, SITUATION, Skip, case, check, equal, main, patient,
                  processes_with, wait_for, within)
 
 INSIDE = '/usr/bin/python3'
@@ -94,6 +94,69 @@ def a_look_up_in_an_exec_is_said_at_its_end(box):
     equal(r.json()['refusals'], 0)
     check('refused (' not in r.text(), r)
     box.kill(task)
+
+
+# ---- who commits are by ----
+
+COMMIT = 'git init -q . 2>/dev/null; echo x >>f; git add f && ' \
+    'git commit -qm one && git log -1 --format="%an|%ae|%cn|%ce"'
+
+
+# A user's source lies in its home.
+AT_HOME = '{ ls -A ~ | grep -v "^src$" || true; }'
+
+
+def git_config(box, text, name='.gitconfig'):
+    path = f'{box.home}/{name}'
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, 'w', encoding='utf-8') as f:
+        f.write(text)
+
+
+@case
+def a_commit_inside_is_by_the_caller_and_no_more_is_passed(box):
+    git_config(box, '[user]\n\tname = Ada "L"\n\temail = ada@old.example\n'
+               '\tsigningkey = SECRETKEY\n[http "https://x"]\n'
+               '\textraheader = "Authorization: SECRETTOKEN"\n'
+               '[alias]\n\tname = !touch PWNED\n')
+    git_config(box, '[user]\nemail = other@x\nname = Other\n',
+               '.config/git/config')
+    wanted = b'Ada L|ada@old.example|Ada L|ada@old.example\n'
+    box.sh(COMMIT).expect(0, out=wanted)
+    task = box.start()
+    box.exec(task, '--', 'sh', '-c', COMMIT).expect(0, out=wanted)
+    box.exec(task, '--', 'sh', '-c', 'git config --global user.name Own; ' +
+             COMMIT).expect(0, out=wanted.replace(b'Ada L', b'Own'))
+    box.kill(task)
+    r = box.sh(f'cat ~/.gitconfig; env; {AT_HOME}').expect(0)
+    check(b'SECRET' not in r.out and b'PWNED' not in r.out, r)
+    equal(r.out.split()[-1], b'.gitconfig')
+
+
+@case
+def a_repositorys_own_author_comes_first_and_gives_nothing_to_others(box):
+    git_config(box, '[user]\nname = Ada\nemail = ada@x\n')
+    own = 'git init -q . 2>/dev/null; git config user.name Work; '
+    box.sh(own + COMMIT).expect(0, out=b'Work|ada@x|Work|ada@x\n')
+    os.mkdir(f'{box.source}/.git')
+    box.write('.git/config', '[user]\nname = Hostile\nemail = h@x\n')
+    r = box.sh('cd /tmp && git config user.name; cat ~/.gitconfig')
+    check(b'Hostile' not in r.out, r)
+
+
+@case
+def without_an_author_or_with_a_policy_against_it_there_is_none(box):
+    box.sh(AT_HOME).expect(0, out=b'')
+    git_config(box, '[user]\nname = Ada\nemail = ada@x\n')
+    path = f'{box.top}/p.yaml'
+    with open(path, 'w', encoding='ascii') as f:
+        f.write('version: 1\nenv: {git_author: false}\n')
+    r = box.sh(f'{AT_HOME}; {COMMIT}', '--policy', path)
+    check(r.status == 128 and b'Ada' not in r.out, r)
+    box.sh(COMMIT, '--env', 'GIT_AUTHOR_NAME=Bot').expect(
+        0, out=b'Bot|ada@x|Ada|ada@x\n')
+    within(box.pinfold('policy', 'show', path).expect(0).out.decode(),
+           'env.git_author: false')
 
 
 # ---- diff ----
@@ -368,7 +431,7 @@ def a_copy_is_interrupted_at_once_and_leaves_nothing(box):
         r = box.finish(process, timeout=30)
         check(r.status in (130, -2), r)
         equal(r.err, b'')
-    if not ROOT:
+    if SITUATION == 'user':
         left = set(os.listdir(f'{box.state}/tasks')) - before
         for task in left:
             equal(box.files_left_of(task), [], task)
@@ -391,8 +454,8 @@ def a_copy_larger_than_the_disk_is_refused_before_it_fills_it(box):
     fill(box, 100, 200000)
     script = f'mkdir -p {box.top}/small && mount -t tmpfs -o size=8m tmpfs ' \
         f'{box.top}/small && exec "$@"'
-    if ROOT:
-        raise Skip('the state directory of root is the machine\'s')
+    if SITUATION != 'user':
+        raise Skip('the state directory is not this test\'s own')
     r = box.finish(box.spawn(
         ['unshare', '--user', '--map-root-user', '--mount', 'sh', '-c', script,
          'sh', PINFOLD, 'run', '--workspace', 'copy', '--', 'true'],
@@ -429,10 +492,13 @@ def the_65th_client_is_told_that_there_are_64_and_stop_still_works(box):
     r = box.exec(task, '--', 'true').expect(125)
     within(r.text(), f'{task} has 64 commands at once already')
     equal(r.err.count(b'\n'), 1)
+    address = next(path for path in (f'{box.sockets}/{task}',
+                                     f'/run/pinfold/{task}')
+                   if os.path.lexists(path))
     idle = []
     for _ in range(70):  # connections that take the spare places too
         s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        s.connect(f'{box.sockets}/{task}')
+        s.connect(address)
         idle.append(s)
     r = box.exec(task, '--', 'true').expect(125)
     within(r.text(), f'{task} has 64 commands at once already')
@@ -482,10 +548,12 @@ def ps_in_json_has_every_field_and_null_where_there_is_no_value(box):
            entry['reason'], entry['source'], entry['name']),
           ('ended', 137, 9, 'signal', None, None))
     check(entry['ended_us'] >= entry['started_us'] > 0, entry)
-    fields = open(f'{os.environ.get("PINFOLD_TOP", "../..")}/docs/json.md',
-                  encoding='utf-8').read()
-    for key in set(detailed):
-        check(key in fields, f'{key} is not in docs/json.md')
+    page = f'{os.environ.get("PINFOLD_TOP", "../..")}/docs/json.md'
+    if os.path.exists(page):
+        with open(page, encoding='utf-8') as f:
+            fields = f.read()
+        for key in set(detailed):
+            check(key in fields, f'{key} is not in docs/json.md')
 
 
 @case
@@ -532,8 +600,8 @@ def rm_removes_what_ended_and_leaves_what_runs_or_holds_changes(box):
 
 @case
 def rm_by_age_removes_the_old_and_says_what_it_left(box):
-    if ROOT:
-        raise Skip('the state directory of root is the machine\'s')
+    if SITUATION != 'user':
+        raise Skip('the state directory is not this test\'s own')
     old = box.run('--json', '--', 'true').json()['id']
     held = box.sh('echo x >new', '--json').json()['id']
     running = box.start()

@@ -14,7 +14,7 @@
 
 static const char built_in[] =
 	"{\"classify\":{\"code\":\"untrusted\",\"data\":\"internal\","
-	"\"impact\":\"medium\"},\"env\":{\"pass\":[\"COLORTERM\",\"LANG\","
+	"\"impact\":\"medium\"},\"env\":{\"git_author\":true,\"pass\":[\"COLORTERM\",\"LANG\","
 	"\"LANGUAGE\",\"LC_ALL\",\"LC_COLLATE\",\"LC_CTYPE\",\"LC_MESSAGES\","
 	"\"LC_NUMERIC\",\"LC_TIME\",\"NO_COLOR\",\"TERM\",\"TZ\"],\"set\":{}},"
 	"\"files\":{\"deny\":[],\"protect\":[],\"read\":[],\"workspace\":{\"mode\":\"auto\"},"
