@@ -380,6 +380,7 @@ int verb_diff(const struct options *o)
 		words_done(&d.words);
 		return report_refuse(err.text);
 	}
+	recover_task(&state, &p);
 	r = report_init(&d.show.report, o);
 	if (r == 0) {
 		d.show.terminal = isatty(d.show.report.fd) == 1;

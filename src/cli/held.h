@@ -36,4 +36,7 @@ void layers_done(struct layers *l);
  */
 void recover_all(const struct state *s);
 
+/* The same of one task that is looked at, also where its mark was lost. */
+void recover_task(const struct state *s, struct pick *p);
+
 #endif

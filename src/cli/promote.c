@@ -351,6 +351,8 @@ static int open_all(struct promote *p, const struct options *o,
 	if (r == 0)
 		r = pick_policy(&p->pick, err);
 	if (r == 0)
+		recover_task(&p->state, &p->pick);
+	if (r == 0)
 		r = layers_open(&p->layers, &p->pick, false, err);
 	if (r == 0)
 		r = read_wishes(p, o, err);

@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "cli/held.h"
 #include "cli/report.h"
+#include "workspace/taken.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -35,6 +36,18 @@ static int recover(const struct pick *p, struct error *err)
 	return r;
 }
 
+static void try_task(const struct state *s, const struct pick *p)
+{
+	struct error err = {0};
+	int r = recover(p, &err);
+
+	if (r == 0)
+		state_promoted(s, p->id);
+	/* Somebody is at it; or the source is gone, and may come back. */
+	else if (r != -EBUSY && r != -ENODEV)
+		report_note(err.text);
+}
+
 static void recover_one(void *arg, const char *id)
 {
 	const struct state *s = arg;
@@ -42,19 +55,20 @@ static void recover_one(void *arg, const char *id)
 	struct error err = {0};
 	int r = pick_open(s, id, &p, &err);
 
-	if (r == -ENOENT) {
+	if (r == -ENOENT)
 		state_promoted(s, id);
-		return;
-	}
-	if (r == 0)
-		r = pick_policy(&p, &err);
-	if (r == 0)
-		r = recover(&p, &err);
-	if (r == 0)
-		state_promoted(s, id);
-	/* Somebody is at it; or the source is gone, and may come back. */
-	else if (r != -EBUSY && r != -ENODEV)
+	else if (r < 0 || pick_policy(&p, &err) < 0)
 		report_note(err.text);
+	else
+		try_task(s, &p);
+}
+
+void recover_task(const struct state *s, struct pick *p)
+{
+	unsigned number;
+
+	if (taken_unfinished(p->fd, &number) == 0 && number > 0)
+		try_task(s, p);
 }
 
 void recover_all(const struct state *s)

@@ -174,7 +174,10 @@ int verb_undo(const struct options *o)
 		return report_refuse(err.text);
 	recover_all(&state);
 	if (pick_task(&state, o->n_rest ? o->rest[0] : NULL, &p, &err) < 0 ||
-	    pick_policy(&p, &err) < 0 || layers_open(&l, &p, false, &err) < 0)
+	    pick_policy(&p, &err) < 0)
+		return report_refuse(err.text);
+	recover_task(&state, &p);
+	if (layers_open(&l, &p, false, &err) < 0)
 		return report_refuse(err.text);
 	r = report_init(&u.report, o);
 	if (r != 0)

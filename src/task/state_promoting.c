@@ -23,7 +23,6 @@ static void path_of(const char *id, char path[PATH_SIZE])
 
 int state_promoting(const struct state *s, const char *id, struct error *err)
 {
-	AUTO_CLOSE int dir = -1;
 	char path[PATH_SIZE];
 	int r = 0;
 
@@ -39,10 +38,6 @@ int state_promoting(const struct state *s, const char *id, struct error *err)
 	}
 	if (r < 0 && r != -EEXIST)
 		return state_fail(err, r, "note the promotion in", s->path);
-	dir = openat(s->fd, "promoting", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (dir < 0 || fsync(dir) < 0)
-		return state_fail(err, -errno, "note the promotion in",
-				  s->path);
 	return 0;
 }
 
@@ -65,4 +60,7 @@ void state_each_promoting(const struct state *s, state_promoting_fn *fn,
 		if (state_is_id(e->d_name))
 			fn(arg, e->d_name);
 	}
+	/* Of who died between two calls; it stays while it holds anything. */
+	if (dir)
+		unlinkat(s->fd, "promoting", AT_REMOVEDIR);
 }

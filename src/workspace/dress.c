@@ -5,6 +5,7 @@
 #include "workspace/stage.h"
 
 #include "base/cleanup.h"
+#include "workspace/place_private.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,6 +25,7 @@ void dresser_init(struct dresser *d, int source_fd, int stage_fd)
 		.stage_fd = stage_fd,
 		.parent_fd = -1,
 		.lists = true,
+		.root = geteuid() == 0,
 	};
 	tree_init(&d->tree, source_fd);
 }
@@ -59,10 +61,22 @@ static ssize_t read_list(struct dresser *d, int dir_fd, const char *name,
 	return errno == ENODATA || errno == EOPNOTSUPP ? 0 : -errno;
 }
 
+/* 1, 0 if it is refused, or negative. */
+static int may_access(int dir_fd, const char *name, int mode)
+{
+	if (faccessat(dir_fd, name, mode, AT_EACCESS) == 0)
+		return 1;
+	return errno == EACCES || errno == EPERM || errno == EROFS ||
+			       errno == ENOENT
+		       ? 0
+		       : -errno;
+}
+
 static int look_at_parent(struct dresser *d, int fd)
 {
 	struct stat st;
 	ssize_t n;
+	int r;
 
 	if (fd == d->parent_fd && d->parent_moves == d->tree.moves)
 		return 0;
@@ -73,8 +87,10 @@ static int look_at_parent(struct dresser *d, int fd)
 	d->parent_uid = st.st_uid;
 	d->parent_gid = st.st_gid;
 	d->parent_mode = st.st_mode;
-	d->parent_closed =
-		faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) < 0;
+	r = may_access(fd, ".", W_OK | X_OK);
+	if (r < 0)
+		return r;
+	d->parent_closed = r == 0;
 	n = read_list(d, fd, NULL, ACL_DEFAULT, d->default_list,
 		      sizeof(d->default_list));
 	d->default_len = n > 0 ? (size_t)n : 0;
@@ -105,12 +121,12 @@ static int skip(struct journal_entry *e, enum journal_skip why)
 }
 
 /* 1 once the entry is skipped. */
-static int give(struct dresser *d, const char *name, const struct stat *st,
-		uid_t uid, gid_t gid, struct journal_entry *e)
+static int give(struct dresser *d, const char *name, uid_t uid, gid_t gid,
+		struct journal_entry *e)
 {
-	if (st->st_uid == uid && st->st_gid == gid)
+	if (e->new_uid == uid && e->new_gid == gid)
 		return 0;
-	if (st->st_uid != uid && geteuid() != 0) {
+	if (e->new_uid != uid && !d->root) {
 		skip(e, SKIP_OWNER);
 		return 1;
 	}
@@ -118,7 +134,7 @@ static int give(struct dresser *d, const char *name, const struct stat *st,
 		return 0;
 	if (errno != EPERM && errno != EINVAL)
 		return -errno;
-	skip(e, st->st_uid != uid ? SKIP_OWNER : SKIP_GROUP);
+	skip(e, e->new_uid != uid ? SKIP_OWNER : SKIP_GROUP);
 	return 1;
 }
 
@@ -145,16 +161,15 @@ static int finish(struct dresser *d, const char *name, mode_t group_bit,
 }
 
 static int dress_new(struct dresser *d, const char *name,
-		     const struct stat *staged, struct journal_entry *e)
+		     struct journal_entry *e)
 {
 	gid_t gid = d->parent_gid;
 	int r;
 
 	/* An ordinary user's files get its own group, as any program's do. */
-	if (geteuid() != 0 && !(d->parent_mode & S_ISGID))
-		gid = staged->st_gid;
-	r = give(d, name, staged,
-		 geteuid() == 0 ? d->parent_uid : staged->st_uid, gid, e);
+	if (!d->root && !(d->parent_mode & S_ISGID))
+		gid = e->new_gid;
+	r = give(d, name, d->root ? d->parent_uid : e->new_uid, gid, e);
 	if (r != 0)
 		return r < 0 ? r : 0;
 	return finish(d, name, d->parent_mode & S_ISGID, d->default_list,
@@ -162,8 +177,7 @@ static int dress_new(struct dresser *d, const char *name,
 }
 
 static int dress_like(struct dresser *d, const char *name, int dir_fd,
-		      const char *old_name, const struct stat *staged,
-		      struct journal_entry *e)
+		      const char *old_name, struct journal_entry *e)
 {
 	char list[4096];
 	struct stat old;
@@ -172,7 +186,7 @@ static int dress_like(struct dresser *d, const char *name, int dir_fd,
 
 	if (fstatat(dir_fd, old_name, &old, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? skip(e, SKIP_CHANGED) : -errno;
-	r = give(d, name, staged, old.st_uid, old.st_gid, e);
+	r = give(d, name, old.st_uid, old.st_gid, e);
 	if (r != 0)
 		return r < 0 ? r : 0;
 	/* A list belongs to the kind of thing that it was made for. */
@@ -191,43 +205,46 @@ static bool moves_directory(const struct journal_entry *e)
 	       (e->act == ACT_REPLACE || e->act == ACT_DELETE);
 }
 
+/* A directory has to be written for its ".." to become another. */
+static int look_at_directory(struct journal_entry *e, int fd, const char *name)
+{
+	int r = moves_directory(e) ? may_access(fd, name, W_OK) : 1;
+
+	return r == 0 ? skip(e, SKIP_READ_ONLY) : r < 0 ? r : 0;
+}
+
 /* May the names be changed there? */
 static int look_around(struct dresser *d, struct journal_entry *e, int fd,
 		       const char *name)
 {
 	int r = 0;
 
-	if (fd == -ELOOP || fd == -EXDEV)
+	if (!e->fresh && place_is_lost(fd))
 		return skip(e, SKIP_PARENT);
 	/* Below a directory that comes with this promotion: as the one above. */
-	if (fd != -ENOENT && fd != -ENOTDIR)
+	if (!e->fresh)
 		r = fd < 0 ? fd : look_at_parent(d, fd);
 	if (r < 0)
 		return r;
-	if (d->parent_closed && e->act != ACT_MODE)
-		return skip(e, SKIP_CLOSED);
-	/* A directory has to be written for its ".." to become another. */
-	return moves_directory(e) &&
-			       faccessat(fd, name, W_OK, AT_EACCESS) < 0
-		       ? skip(e, SKIP_READ_ONLY)
-		       : 0;
+	if (e->act == ACT_MODE)
+		return 0;
+	return d->parent_closed ? skip(e, SKIP_CLOSED)
+				: look_at_directory(e, fd, name);
 }
 
 int dresser_dress(struct dresser *d, struct journal_entry *e)
 {
 	char name[STAGE_NAME_SIZE];
-	const char *old_name;
-	struct stat staged;
-	int fd = tree_parent(&d->tree, e->path, &old_name);
+	const char *old_name = "";
+	int fd = e->fresh ? -ENOENT
+			  : tree_parent(&d->tree, e->path, &old_name);
 	int r = look_around(d, e, fd, old_name);
 
 	if (r < 0 || e->state == STATE_SKIPPED ||
 	    (e->act != ACT_ADD && e->act != ACT_REPLACE))
 		return r;
 	stage_name(e->number, name);
-	if (fstatat(d->stage_fd, name, &staged, AT_SYMLINK_NOFOLLOW) < 0)
-		return -errno;
 	if (e->act == ACT_ADD)
-		return dress_new(d, name, &staged, e);
-	return dress_like(d, name, fd, old_name, &staged, e);
+		return dress_new(d, name, e);
+	return dress_like(d, name, fd, old_name, e);
 }

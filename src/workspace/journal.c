@@ -178,10 +178,10 @@ int journal_open_new(struct journal *j, int dir_fd)
 	return r == 0 && j->phase != JOURNAL_NEW ? -ESTALE : r;
 }
 
-int journal_enter(struct journal *j, enum journal_phase phase)
+int journal_enter(struct journal *j, enum journal_phase phase, bool synced)
 {
 	/* What was stored into the map is part of the file already. */
-	if (fsync(j->fd) < 0)
+	if (!synced && fsync(j->fd) < 0)
 		return -errno;
 	if (renameat(j->dir_fd, names[j->phase], j->dir_fd, names[phase]) < 0)
 		return -errno;

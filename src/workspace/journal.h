@@ -22,6 +22,7 @@
 #include "base/error.h"
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/stat.h>
@@ -82,9 +83,11 @@ struct journal_entry {
 	uint8_t class; /* of a path that is left */
 	uint8_t linked; /* the new file has several links */
 	uint8_t why;	/* enum journal_skip */
-	uint8_t unused[2];
+	uint8_t fresh;	/* what holds it comes with this promotion */
+	uint8_t unused;
 	uint32_t mode; /* of what comes; of what goes, if it is deleted */
 	uint32_t old_mode;
+	uint32_t new_uid, new_gid; /* as it was staged */
 	uint64_t number;
 	uint64_t new_ino, new_size;
 	int64_t mtime_ns; /* of what comes */
@@ -145,8 +148,11 @@ int journal_open(struct journal *j, int dir_fd);
 int journal_open_new(struct journal *j, int dir_fd);
 void journal_done(struct journal *j);
 
-/* Renames it, after what it says is on the disk; then that is, too. */
-int journal_enter(struct journal *j, enum journal_phase phase);
+/*
+ * Renames it, after what it says is on the disk (synced: it is already); then
+ * that is, too.
+ */
+int journal_enter(struct journal *j, enum journal_phase phase, bool synced);
 
 struct journal_head *journal_head(const struct journal *j);
 /* The entry behind e (NULL: the first), NULL at the end. */

@@ -71,11 +71,11 @@ static int is_empty(int dir_fd, const char *name)
 	if (!dir)
 		return -errno;
 	steal_fd(&fd);
-	while ((e = readdir(dir))) {
+	while (errno = 0, (e = readdir(dir))) {
 		if (!str_eq(e->d_name, ".") && !str_eq(e->d_name, ".."))
 			return 0;
 	}
-	return 1;
+	return errno ? -errno : 1;
 }
 
 /* SKIP_NOT if what was placed may go; else why not. Negative: an error. */

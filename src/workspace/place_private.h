@@ -1,4 +1,4 @@
-/* Shared by the two files that implement workspace/place.h. */
+/* Shared by the files that implement workspace/place.h, and dress.c. */
 #ifndef PINFOLD_WORKSPACE_PLACE_PRIVATE_H
 #define PINFOLD_WORKSPACE_PLACE_PRIVATE_H
 

@@ -147,6 +147,7 @@ static void fill(struct plan *p, const struct change *c,
 		.old_mtime_ns = (int64_t)old->st_mtim.tv_sec * 1000000000 +
 				old->st_mtim.tv_nsec,
 		.number = p->next++,
+		.fresh = p->depth > 0,
 	};
 	/* Set-id bits stay what they are. */
 	if (e->act == ACT_MODE)

@@ -279,7 +279,7 @@ static int take_back(struct promotion *p, const struct promote_layer *l,
 	int r = 0;
 
 	if (j->phase != JOURNAL_BACK)
-		r = journal_enter(j, JOURNAL_BACK);
+		r = journal_enter(j, JOURNAL_BACK, false);
 	if (r < 0)
 		return fail(err, r, "write the journal");
 	r = place_back(j, l->source_fd, p->stage_fd, undo, ret_left, err);
@@ -292,7 +292,8 @@ static int take_back(struct promotion *p, const struct promote_layer *l,
 		if (e->state == STATE_RESTORED)
 			e->state = STATE_OVER;
 	}
-	r = journal_enter(j, *ret_left ? JOURNAL_DONE : JOURNAL_UNDONE);
+	r = journal_enter(j, *ret_left ? JOURNAL_DONE : JOURNAL_UNDONE,
+			  false);
 	if (r < 0)
 		return fail(err, r, "write the journal");
 	return place_clean(j, p->stage_fd, err);
@@ -336,7 +337,7 @@ static int go(struct promotion *p, const struct promote_layer *l,
 		r = settle(p, err);
 	if (r < 0)
 		return r;
-	r = journal_enter(j, JOURNAL_DONE);
+	r = journal_enter(j, JOURNAL_DONE, false);
 	if (r < 0)
 		return fail(err, r, "write the journal");
 	place_clean(j, p->stage_fd, NULL);
@@ -353,9 +354,10 @@ int promote_commit(struct promotion *p, const struct promote_layer *l,
 
 	if (r < 0)
 		return r;
+	/* Of the journal too, unless the stage is in the source. */
 	if (syncfs(p->stage_fd) < 0)
 		return fail(err, -errno, "write to the disk");
-	r = journal_enter(&p->journal, JOURNAL_GO);
+	r = journal_enter(&p->journal, JOURNAL_GO, !p->head.stage[0]);
 	r = r < 0 ? fail(err, r, "write the journal") : go(p, l, err);
 	if (r == 0) {
 		count_skipped(p, ret);
@@ -363,8 +365,11 @@ int promote_commit(struct promotion *p, const struct promote_layer *l,
 	}
 	if (p->journal.phase == JOURNAL_NEW ||
 	    (p->journal.phase == JOURNAL_GO &&
-	     take_back(p, l, &left, &second) == 0 && left == 0))
+	     take_back(p, l, &left, &second) == 0 && left == 0)) {
+		if (p->journal.phase == JOURNAL_UNDONE)
+			drop_stage(p, l);
 		return r;
+	}
 	return error_prefix(err, "the promotion was interrupted and is taken "
 				 "back or finished by the next command");
 }

@@ -34,6 +34,8 @@ static int64_t nanoseconds(const struct timespec *t)
 static void note(struct journal_entry *e, const struct stat *st)
 {
 	e->new_ino = st->st_ino;
+	e->new_uid = st->st_uid;
+	e->new_gid = st->st_gid;
 	e->new_size = (uint64_t)st->st_size;
 	e->mtime_ns = nanoseconds(&st->st_mtim);
 }

@@ -52,6 +52,7 @@ struct dresser {
 	unsigned parent_uid, parent_gid;
 	mode_t parent_mode;
 	bool parent_closed;
+	bool root; /* may give files to others */
 	bool lists;	    /* the file systems have access lists */
 	size_t default_len; /* of that directory's default list */
 	char default_list[4096];

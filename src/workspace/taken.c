@@ -119,7 +119,7 @@ static int read_numbers(int held_fd, unsigned **ret, size_t *ret_n)
 	if (!dir)
 		return -errno;
 	steal_fd(&fd);
-	while ((e = readdir(dir))) {
+	while (errno = 0, (e = readdir(dir))) {
 		unsigned number = (unsigned)strtoul(e->d_name, NULL, 10);
 
 		if (number == 0)
@@ -135,6 +135,8 @@ static int read_numbers(int held_fd, unsigned **ret, size_t *ret_n)
 		}
 		numbers[n++] = number;
 	}
+	if (errno)
+		return -errno;
 	if (n > 1)
 		qsort(numbers, n, sizeof(*numbers), compare);
 	*ret = steal_ptr(&numbers);
