@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -177,14 +178,15 @@ def answer(box, text):
 @case
 def on_a_terminal_the_summary_is_shown_and_the_answer_counts(box):
     box.write('kept')
-    box.sh('echo x >new; echo >kept; echo >.envrc').expect(0)
+    task = task_of(box.sh('echo x >new; echo >kept; echo >.envrc', '--json'))
     seen, status = answer(box, b'n\n')
     equal(status, 0)
     for text in ('A  new', 'M  kept', 'held back: .envrc',
                  'promote 2 changes to ', '1 held back'):
         within(seen, text)
     equal(listed(box), ['kept'])
-    check(not os.path.exists(f'{box.state}/promoting'), 'a mark is left')
+    check(not os.path.exists(f'{box.state}/promoting/{task}'),
+          'a mark is left')
     answer(box, b'y\n')
     equal(listed(box), ['kept', 'new'])
 
@@ -466,6 +468,76 @@ def a_promotion_goes_through_no_link(box):
     promote(box)
     equal(os.listdir(outside), [])
     equal(read(box, 'was/f'), b'f')
+
+
+@case
+def an_editor_that_saves_all_the_time_loses_nothing(box):
+    for n in range(60):
+        box.write(f'f{n}', 'start')
+    box.sh('for f in f*; do echo task >$f; done; rm f7; mkdir f7').expect(0)
+    saved, stop = {}, threading.Event()
+
+    def save():
+        n = 0
+        while not stop.is_set():
+            name = f'f{n % 60}'
+            box.write('.saving', f'host {n}')
+            os.rename(f'{box.source}/.saving', f'{box.source}/{name}')
+            saved[name] = f'host {n}'
+            n += 1
+
+    thread = threading.Thread(target=save)
+    thread.start()
+    try:
+        r = promote(box)
+        check(r.status in (0, 1), r)
+    finally:
+        stop.set()
+        thread.join()
+    for name, text in saved.items():
+        path = f'{box.source}/{name}'
+        held = b'' if os.path.isdir(path) else read(box, name)
+        check(held in (b'task\n', text.encode()), f'{name}: {held}')
+    # What the host saved last is in the tree, or comes back by the undo.
+    box.pinfold('undo')
+    for name, text in saved.items():
+        check(read(box, name) in (text.encode(), b'start'),
+              f'{name}: {read(box, name)}, saved {text}')
+
+
+@case
+def a_source_that_is_gone_or_another_one_is_named(box):
+    box.write('f', 'f')
+    task = task_of(box.sh('echo x >>f; echo n >new', '--json'))
+    os.rename(box.source, f'{box.home}/was')
+    promote(box, task, cwd=box.home).expect(125, text='which the task')
+    os.mkdir(box.source)
+    found = result(box, task, status=1)
+    equal(found['f'][0], 'conflict')
+    equal(listed(box), ['new'])
+    os.rename(box.source, f'{box.home}/second')
+    os.rename(f'{box.home}/was', box.source)
+    box.pinfold('undo', task).expect(125, text='not the directory any more')
+    equal(read(box, 'f'), b'f')
+
+
+@case
+def wide_and_deep_trees_come_and_go_back(box):
+    task = task_of(box.run('--json', '--', 'python3', '-c', """
+import os
+os.mkdir('wide')
+for n in range(3000):
+    open(f'wide/{n}', 'w').close()
+for n in range(400):
+    os.mkdir('a' * 40)
+    os.chdir('a' * 40)
+open('leaf', 'w').close()
+""").expect(0))
+    promote(box).expect(0)
+    equal(len(os.listdir(f'{box.source}/wide')), 3000)
+    equal(pending(box, task), set())
+    box.pinfold('undo').expect(0)
+    equal(listed(box), [])
 
 
 if __name__ == '__main__':
