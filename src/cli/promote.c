@@ -7,6 +7,7 @@
 #include "base/glob.h"
 #include "cli/own.h"
 #include "cli/promote_private.h"
+#include "workspace/judge.h"
 #include "workspace/taken.h"
 
 #include <errno.h>
@@ -101,8 +102,13 @@ static void warn(const struct step *s, const struct promote_layer *l)
 
 		buf_add_str(&text, "warning: ");
 		str_quote(&text, c.path, 400);
-		buf_addf(&text, " is taken over: %s",
-			 why ? why : "what the host has there is replaced");
+		if (judge_is_git(c.path))
+			buf_add_str(&text, " stays held back all the same: "
+					   "it is in a git directory");
+		else
+			buf_addf(&text, " is taken over: %s",
+				 why ? why
+				     : "what the host has there is replaced");
 		report_note(buf_str(&text));
 	}
 }

@@ -25,6 +25,7 @@ struct promote {
 	struct json_writer json;
 	unsigned number;
 	struct promote_counts total;
+	bool asked; /* the plan was shown */
 	bool done;
 };
 

@@ -26,6 +26,7 @@ static const char *const class_names[] = {
 	[LEAVE_CONFLICT] = "conflict",
 	[LEAVE_REFUSED] = "refused",
 	[LEAVE_GIT] = "held back",
+	[LEAVE_GIT_HELD] = "held back",
 };
 static const char *const kind_names[] = {"added", "modified", "deleted"};
 static const char kind_letters[] = {'A', 'M', 'D'};
@@ -132,7 +133,7 @@ static int each_entry(struct promote *p, entry_fn *fn, void *arg)
 	return r;
 }
 
-/* Git directories are told by their number alone. */
+/* Of git directories only what is protected is told by name. */
 static bool is_of_git(const struct journal_entry *e)
 {
 	return e->act == ACT_LEAVE && e->class == LEAVE_GIT;
@@ -143,9 +144,11 @@ static void say_git(const struct promote *p, struct buf *out)
 	uint64_t n = p->total.left[LEAVE_GIT];
 
 	if (n)
-		buf_addf(out, "held back: %llu change%s in git directories, "
+		buf_addf(out, "held back: %llu %schange%s in git directories, "
 			      "which are not promoted file by file\n",
-			 (unsigned long long)n, n == 1 ? "" : "s");
+			 (unsigned long long)n,
+			 p->total.left[LEAVE_GIT_HELD] ? "other " : "",
+			 n == 1 ? "" : "s");
 }
 
 static int show_final(struct promote *p, size_t i,
@@ -154,7 +157,8 @@ static int show_final(struct promote *p, size_t i,
 	(void)arg;
 	if (p->report.json)
 		return write_entry(p, i, e);
-	if (is_of_git(e))
+	/* What the question has shown is not said again. */
+	if (is_of_git(e) || (p->asked && e->state != STATE_SKIPPED))
 		return 0;
 	if (print_entry(p, i, e, &p->report.out) < 0)
 		return -ENOMEM;
@@ -181,7 +185,8 @@ static void add_left(struct buf *text, const struct promote *p)
 	const uint64_t *left = p->total.left;
 	uint64_t conflicts = left[LEAVE_CONFLICT] + p->total.skipped;
 
-	uint64_t held = left[LEAVE_HELD] + left[LEAVE_GIT];
+	uint64_t held = left[LEAVE_HELD] + left[LEAVE_GIT] +
+			left[LEAVE_GIT_HELD];
 
 	if (held)
 		buf_addf(text, ", %llu held back", (unsigned long long)held);
@@ -206,6 +211,7 @@ int promote_ask(struct promote *p, struct error *err)
 		return error_set(err, -EINVAL,
 				 "promoting needs --yes where there is no "
 				 "terminal to ask on");
+	p->asked = true;
 	if (each_entry(p, show_few, &n) > 0)
 		buf_addf(&text, "... (pinfold diff %s shows all)\n",
 			 p->pick.id);
@@ -276,7 +282,8 @@ int promote_show(struct promote *p)
 
 	if (!p->report.json) {
 		each_entry(p, show_final, NULL);
-		say_git(p, &p->report.out);
+		if (!p->asked)
+			say_git(p, &p->report.out);
 		r = report_end(&p->report);
 		say_sum(p);
 		return r;

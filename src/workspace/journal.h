@@ -72,6 +72,8 @@ enum journal_class {
 	LEAVE_CONFLICT, /* changed on the host: may be named */
 	LEAVE_REFUSED,	/* cannot be promoted */
 	LEAVE_GIT,	/* in a git directory */
+	LEAVE_GIT_HELD, /* likewise, and protected */
+	LEAVE_CLASSES
 };
 
 struct journal_entry {

@@ -287,7 +287,7 @@ static bool is_denied(const struct judge *j, const struct change *c)
 	return false;
 }
 
-static bool in_git_directory(const char *path)
+bool judge_is_git(const char *path)
 {
 	for (const char *at = path;; at++) {
 		size_t n = strcspn(at, "/");
@@ -305,8 +305,12 @@ static int judge_always(struct judge *j, const struct change *c)
 {
 	const char *why = c->kind == CHANGE_DELETED ? NULL : special(c->mode);
 
-	if (in_git_directory(c->path))
-		return leave(j, LEAVE_GIT, IN_GIT);
+	if (judge_is_git(c->path)) {
+		const char *held = protect_reason(j->layer->protect, c);
+
+		return leave(j, held ? LEAVE_GIT_HELD : LEAVE_GIT,
+			     held ? held : IN_GIT);
+	}
 	if (str_starts(c->path, ".pinfold-"))
 		return leave(j, LEAVE_REFUSED, "pinfold's own");
 	if (is_denied(j, c))

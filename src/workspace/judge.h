@@ -31,4 +31,7 @@ int judge_change(struct judge *j, const struct change *c, bool fresh,
 		 enum journal_class *ret_class, struct stat *old,
 		 struct error *err);
 
+/* Is path a git directory, or in one? */
+bool judge_is_git(const char *path);
+
 #endif

@@ -37,7 +37,7 @@ struct promote_want {
 
 struct promote_counts {
 	uint64_t added, modified, deleted; /* to be promoted, or promoted */
-	uint64_t left[4];		   /* by enum journal_class */
+	uint64_t left[LEAVE_CLASSES];	   /* by enum journal_class */
 	uint64_t skipped;    /* changed on the host while it was promoted */
 	uint64_t unselected; /* not asked for */
 	uint64_t bytes;	     /* of what comes */

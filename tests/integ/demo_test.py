@@ -134,26 +134,31 @@ def control(listener, where):
           os.path.exists(f'{TMP}/control/planted'))
 
 
-def run_example(where, **more):
+def run_example(where, *words, **more):
     done = subprocess.run(
-        [f'{TOP}/examples/run', '--listener', where.replace(' ', ':')],
+        [f'{TOP}/examples/run', '--listener', where.replace(' ', ':'), *words],
         check=False, env=environment(**more), cwd=TMP, text=True,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, timeout=120 * PATIENCE)
     return done.returncode, done.stdout
 
 
-def on_a_terminal(where, **more):
+def on_a_terminal(where, answer=None, **more):
+    """answer: what is typed when it asks; None: it cannot ask."""
     master, slave = pty.openpty()
     output = b''
     with subprocess.Popen(
             [f'{TOP}/examples/run', '--listener', where.replace(' ', ':')],
-            env=environment(**more), cwd=TMP, stdin=subprocess.DEVNULL,
+            env=environment(**more), cwd=TMP,
+            stdin=slave if answer else subprocess.DEVNULL,
             stdout=slave, stderr=slave) as run:
         os.close(slave)
         try:
             while data := os.read(master, 65536):
                 output += data
+                if answer and b'? [y/N] ' in output:
+                    os.write(master, answer)
+                    answer = None
         except OSError:
             pass
         run.wait()
@@ -205,6 +210,30 @@ def look_at(text, where):
           CANARY not in text and CANARY not in written)
 
 
+def taking_over(where):
+    status, text = run_example(where, '--yes')
+    check('with --yes the example takes the fix over and ends with 0',
+          status == 0, text[-6000:])
+    for sentence, pattern in (
+            ('the patch', r'^    \+.*\n(?s:.*)\$ pinfold promote --yes'),
+            ('the fix is promoted', r'^M  fairshare/split\.py$'),
+            ('the hook is held back by name',
+             r'^held back: \.git/hooks/post-commit: git hooks run on the host'),
+            ('the fix is in the repository',
+             r'yes  the fix is in the repository'),
+            ('the hook stayed behind', r'yes  the hook stayed behind')):
+        check(f'with --yes the screen shows that {sentence}',
+              re.search(pattern, text, re.M), text[-3000:])
+    text = on_a_terminal(where, b'y\n')
+    check('on a terminal the example asks, and yes takes the fix over',
+          b'the fix is in the repository' in text and b'\033[31mNO' not in text,
+          text[-3000:])
+    text = on_a_terminal(where, b'n\n')
+    check('on a terminal no leaves the repository as it was',
+          b'you said no: the repository is as it was' in text and
+          b'\033[31mNO' not in text, text[-3000:])
+
+
 def mounts():
     with open('/proc/self/mountinfo', encoding='utf-8') as f:
         return sorted(line.split(' ', 5)[4] for line in f)
@@ -232,6 +261,8 @@ def main():
     check('a terminal gets colours', b'\033[' in on_a_terminal(where))
     check('NO_COLOR is obeyed',
           b'\033' not in on_a_terminal(where, NO_COLOR='1'))
+
+    taking_over(where)
 
     time.sleep(0.2)
     check('nobody reached the listener', listener.count == 0, listener.count)
