@@ -166,6 +166,7 @@ static int plan_apart(struct step *s, const struct promote_layer *l, bool copy,
 		      struct planned *ret, struct error *err)
 {
 	pid_t parent = getpid(), child = fork();
+	uid_t uid = geteuid();
 	int status;
 
 	if (child < 0)
@@ -174,8 +175,10 @@ static int plan_apart(struct step *s, const struct promote_layer *l, bool copy,
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (getppid() != parent)
 			_exit(1);
-		own_enter(NULL);
-		plan_in(s, l, copy, ret);
+		/* Where this is blocked a closed file is an error, by name. */
+		ret->r = own_enter(&ret->err);
+		if (ret->r == 0 || geteuid() == uid)
+			plan_in(s, l, copy, ret);
 		_exit(0);
 	}
 	while (waitpid(child, &status, 0) < 0) {
