@@ -5,6 +5,7 @@
  */
 #include "base/cleanup.h"
 #include "base/num.h"
+#include "base/paths.h"
 #include "cli/diff_show.h"
 #include "cli/held.h"
 #include "cli/own.h"
@@ -171,7 +172,7 @@ static int show_layer(struct diff *d, int layer_fd, const char *recorded,
 
 	sorted_init(&sorted, layer_fd);
 	if (d->show.how == SHOW_TREE)
-		sorted.compare = sorted_as_tree;
+		sorted.compare = path_compare;
 	if (recorded) {
 		below = pick_open_below(recorded, err);
 		if (below < 0)

@@ -43,6 +43,7 @@ void launch_done(struct launch *l)
 	plan_done(&l->plan);
 	strlist_done(&l->env);
 	buf_done(&l->snapshot);
+	secrets_done(&l->secrets);
 	close_fd(l->task_fd);
 	close_fd(l->lock_fd);
 	source_done(&l->source);
@@ -153,96 +154,6 @@ static int copy_list(struct strlist *to, const struct strlist *from)
 	return 0;
 }
 
-/*
- * A grant inside the source lies over the layer that hides; what it would show
- * of a denied path, or all of it, is refused: forbid beats permit.
- */
-static int check_hidden(const struct launch *l, const char *relative,
-			struct error *err)
-{
-	const struct strlist *const grants[] = {&l->policy.read,
-						&l->policy.write};
-	const char *source = l->source.path;
-	AUTO_FREE char *path = str_format("%s/%s", source, relative);
-
-	if (!path)
-		return error_set(err, -ENOMEM, "out of memory");
-	for (size_t k = 0; k < ARRAY_SIZE(grants); k++) {
-		for (size_t i = 0; i < grants[k]->n; i++) {
-			const char *grant = grants[k]->items[i];
-
-			if (!path_is_below(grant, source) ||
-			    (!path_is_below(path, grant) &&
-			     !path_is_below(grant, path)))
-				continue;
-			return error_set(err, -EPERM,
-					 "files.deny: %s cannot be hidden, "
-					 "because %s inside the source is "
-					 "granted by itself; drop one of the "
-					 "two", path, grant);
-		}
-	}
-	return 0;
-}
-
-/* Is path dir, or below it? Both relative and normal. */
-static bool is_within(const char *path, const char *dir)
-{
-	size_t n = strlen(dir);
-
-	return !strncmp(path, dir, n) && (path[n] == '\0' || path[n] == '/');
-}
-
-/* Adds path, unless it is hidden with what it lies in; drops what lies in it. */
-static int hide(struct strlist *list, const char *path)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < list->n; i++) {
-		if (is_within(path, list->items[i]))
-			return 0;
-	}
-	for (size_t i = 0; i < list->n; i++) {
-		if (is_within(list->items[i], path))
-			free(list->items[i]);
-		else
-			list->items[kept++] = list->items[i];
-	}
-	list->n = kept;
-	return strlist_add(list, path);
-}
-
-/* Denied paths that lie in the source, relative to it. */
-static int fill_hidden(struct launch *l, struct error *err)
-{
-	const struct strlist *deny = &l->policy.deny;
-	const char *source = l->source.path;
-	int r;
-
-	for (size_t i = 0; source && i < deny->n; i++) {
-		const char *path = deny->items[i];
-
-		if (path[0] == '/') {
-			if (path_is_below(source, path))
-				return error_set(err, -EPERM,
-						 "files.deny: %s denies the "
-						 "source %s itself; choose "
-						 "another --source",
-						 path, source);
-			if (!path_is_below(path, source))
-				continue;
-			path += strlen(source) + 1;
-		}
-		r = check_hidden(l, path, err);
-		if (r < 0)
-			return r;
-		r = hide(&l->plan.spec.hide, path);
-		if (r < 0)
-			return error_set(err, r, "out of memory");
-	}
-	return 0;
-}
-
 /* What is shown already, as the source or to be changed, is not shown twice. */
 static int fill_read(struct launch *l)
 {
@@ -317,7 +228,7 @@ static int fill_spec(struct launch *l, struct error *err)
 	    fill_read(l) < 0 ||
 	    copy_list(&s->write, &l->policy.write) < 0)
 		return error_set(err, -ENOMEM, "out of memory");
-	r = fill_hidden(l, err);
+	r = launch_hide(l, err);
 	return r < 0 ? r : identity_fill(s, l->policy.identity, l->id, err);
 }
 

@@ -11,6 +11,7 @@
 #include "task/front.h"
 #include "task/plan.h"
 #include "task/state.h"
+#include "workspace/secrets.h"
 #include "workspace/source.h"
 
 /* The status of everything that pinfold itself refuses or fails at. */
@@ -27,10 +28,20 @@ struct launch {
 	char id[STATE_ID_SIZE];
 	int task_fd, lock_fd;
 	bool policy_known;
+	struct secrets secrets; /* what is hidden beside what the policy names */
 };
 
 void launch_init(struct launch *l);
 void launch_done(struct launch *l);
+
+/*
+ * Fills what the sandbox does not see of the source: files.deny, and files that
+ * hold secrets, except those that are granted. 0 or negative.
+ */
+int launch_hide(struct launch *l, struct error *err);
+
+/* Says which files were hidden without the policy's naming them, if any. */
+void launch_say_hidden(const struct launch *l);
 
 /*
  * Does everything up to a running keeper. On failure nothing is left but, where

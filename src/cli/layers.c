@@ -182,6 +182,7 @@ int launch_layers(struct launch *l, struct error *err)
 	if (r == 0 && l->source.path)
 		r = layer_make(l->task_fd, &l->source, uid, gid, err);
 	l->source.hide = &s->hide;
+	l->source.git_config = s->git_config;
 	if (r == 0 && s->workspace == WORKSPACE_COPY)
 		r = copy_source(l, uid, gid, why, err);
 	if (r == 0)

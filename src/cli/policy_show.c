@@ -6,6 +6,7 @@
 #include "cli/policy_show.h"
 
 #include "base/cleanup.h"
+#include "base/glob.h"
 #include "cli/colour.h"
 #include "cli/report.h"
 #include "policy/field.h"
@@ -71,6 +72,9 @@ static const struct row files_before[] = {
 };
 
 static const struct row files_after[] = {
+	{"files", ".env, .npmrc, credentials and keys in the source, three "
+	 "levels; secrets in .git/config", "hidden unless tracked by git",
+	 IMPLICIT, "whiteout in a layer over the path"},
 	{"files", "git's settings and hooks, start-up files of editors, "
 	 "agents, shells, tools", "write; held back at promotion", IMPLICIT,
 	 "path of each change"},
@@ -190,6 +194,22 @@ static void add_paths(struct rows *rows, const struct strlist *list,
 				       mechanism});
 }
 
+static void add_denied(struct rows *rows, const struct policy *p)
+{
+	for (size_t i = 0; i < p->deny.n; i++) {
+		const char *path = p->deny.items[i];
+		bool glob = path[0] != '/' && glob_is_magic(path) &&
+			    p->workspace != WORKSPACE_COPY;
+
+		add(rows, (struct row){"files", path,
+				       glob ? "hidden, where it is there at the "
+					      "start"
+					    : "hidden",
+				       "files.deny",
+				       "whiteout in a layer over the path"});
+	}
+}
+
 static void add_files(struct rows *rows, const struct policy *p)
 {
 	ADD_ALL(rows, files_before);
@@ -198,8 +218,7 @@ static void add_files(struct rows *rows, const struct policy *p)
 		  "overlay with an empty upper layer (read-only) + Landlock");
 	add_paths(rows, &p->write, "read, write; changes are held back",
 		  "files.write", "overlay with an upper layer + Landlock");
-	add_paths(rows, &p->deny, "hidden", "files.deny",
-		  "whiteout in a layer over the path");
+	add_denied(rows, p);
 	add_paths(rows, &p->protect, "held back at promotion", "files.protect",
 		  "path of each change");
 	ADD_ALL(rows, files_after);

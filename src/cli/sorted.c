@@ -32,20 +32,6 @@ void sorted_init(struct sorted *s, int dir_fd)
 			     .memory = SORTED_MEMORY, .compare = strcmp};
 }
 
-int sorted_as_tree(const char *a, const char *b)
-{
-	while (*a && *a == *b) {
-		a++;
-		b++;
-	}
-	/* A slash is less than any byte of a name. */
-	if (*a == '/' && *b && *b != '/')
-		return -1;
-	if (*b == '/' && *a && *a != '/')
-		return 1;
-	return (unsigned char)*a - (unsigned char)*b;
-}
-
 void sorted_done(struct sorted *s)
 {
 	close_fd(s->file);

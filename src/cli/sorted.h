@@ -31,7 +31,7 @@ struct sorted {
 	struct sorted_run runs[SORTED_RUNS];
 	size_t n_runs;
 	size_t memory; /* SORTED_MEMORY; less in tests */
-	int (*compare)(const char *a, const char *b); /* strcmp */
+	int (*compare)(const char *a, const char *b); /* strcmp, or path_compare */
 	int failed; /* what sorted_add returned first, if not 0 */
 };
 
@@ -39,10 +39,6 @@ struct sorted {
 
 void sorted_init(struct sorted *s, int dir_fd);
 void sorted_done(struct sorted *s);
-
-/* An order in which a directory stands before what lies in it and all of that
- * before its next neighbour: for sorted.compare. */
-int sorted_as_tree(const char *a, const char *b);
 
 /* A change_fn: arg is the struct sorted. 0 or a negative errno, which every
  * later call and sorted_each return too. */

@@ -23,6 +23,7 @@ int verb_start(const struct options *o)
 		launch_abandon(&l);
 		status = launch_refuse(&err);
 	} else {
+		launch_say_hidden(&l);
 		/* It is nobody's child from here on. */
 		l.front.keeper = 0;
 		if (options_has(o, OPT_JSON))

@@ -5,6 +5,7 @@
  */
 #include "base/cleanup.h"
 #include "base/num.h"
+#include "base/glob.h"
 #include "base/str.h"
 #include "policy/field.h"
 #include "policy/policy.h"
@@ -317,11 +318,28 @@ static int warn_variables(const struct policy *p, struct strlist *ret, int r)
 	return r;
 }
 
+/* A glob is less than it looks. */
+static void warn_globs(const struct policy *p, struct strlist *ret, int *r)
+{
+	if (p->workspace == WORKSPACE_COPY)
+		return;
+	for (size_t i = 0; i < p->deny.n; i++) {
+		const char *path = p->deny.items[i];
+
+		if (path[0] != '/' && glob_is_magic(path))
+			warn(ret, r, "files.deny", path,
+			     "is expanded when a task starts: it does not hide "
+			     "what the host adds later (workspace: copy does)",
+			     NULL);
+	}
+}
+
 int policy_warnings(const struct policy *p, struct strlist *ret)
 {
 	int r = 0;
 
 	warn_paths(p, ret, &r);
+	warn_globs(p, ret, &r);
 	r = warn_variables(p, ret, r);
 	if (p->nesting)
 		warn(ret, &r, "nesting", NULL,

@@ -84,11 +84,19 @@ const struct policy_field policy_fields[] = {
 	{.name = "files", .type = FIELD_SECTION,
 	 .help = "what of the host's files the task sees"},
 	{.name = "files.deny", .type = FIELD_DENY, AT(deny),
-	 .example = "[.env, deploy/keys]",
+	 .example = "[deploy/keys, \"**/*.pem\"]",
 	 .help = "paths that are hidden from the task",
 	 .manual = "Absolute, or relative to the source. A denial beats every "
-		   "grant and hides everything below the path. Literal paths "
-		   "only: globs are refused by this version."},
+		   "grant and hides everything below the path. A literal path is "
+		   "strict: it is hidden also when it appears later. A glob "
+		   "(relative to the source; *, ? and [a-z] within a name, ** "
+		   "for any number of directories) is expanded when the task "
+		   "starts: what the host adds later is seen, except in "
+		   "workspace: copy. Files that hold secrets are hidden "
+		   "without being listed: .env and its kin, .npmrc, .netrc, "
+		   "credential and key files at the source's top and two "
+		   "levels below, unless git tracks them or a grant names "
+		   "them."},
 	{.name = "files.label", .type = FIELD_REFUSED,
 	 .help = "the label of what is read"},
 	{.name = "files.protect", .type = FIELD_GLOBS, AT(protect),

@@ -18,7 +18,7 @@
 #define NAME_PATTERN "^[A-Za-z_][A-Za-z0-9_]*$"
 #define ABSOLUTE_PATTERN "^/."
 #define GLOB_PATTERN "^[^/]"
-#define DENY_PATTERN "^[^*?\\[~][^*?\\[]*$"
+#define DENY_PATTERN "^([^~/]|/[^*?\\[]*$)"
 
 static void write_default(struct json_writer *w, const struct policy_field *f)
 {

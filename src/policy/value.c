@@ -231,6 +231,30 @@ static bool has_long_part(const char *path)
 	return false;
 }
 
+static int check_glob(const struct policy_field *f, const char *glob,
+		      struct error *err)
+{
+	const char *fault = glob_fault(glob);
+
+	if (!str_is_utf8(glob, strlen(glob)))
+		fault = "is not UTF-8, so that a policy cannot name it";
+	if (glob[0] == '/')
+		fault = "is not relative to the source";
+	if (strlen(glob) >= PATH_MAX)
+		fault = "is longer than a path can be";
+	return fault ? bad_entry(f, glob, fault, err) : 0;
+}
+
+/* A denial that is a glob: relative ones alone can be. */
+static int check_denied_glob(const struct policy_field *f, const char *path,
+			     struct error *err)
+{
+	if (path[0] == '/')
+		return bad_entry(f, path, "is a glob, which is relative to the "
+			"source: it cannot begin with a slash", err);
+	return check_glob(f, path, err);
+}
+
 static int check_path(const struct policy_field *f, const char *path,
 		      struct error *err)
 {
@@ -250,10 +274,8 @@ static int check_path(const struct policy_field *f, const char *path,
 	if (path[0] == '~')
 		return bad_entry(f, path, "starts with ~, which is not "
 			"expanded; write the whole path", err);
-	if (f->type == FIELD_DENY && strpbrk(path, "*?["))
-		return bad_entry(f, path, "is a glob: globs in files.deny are "
-			"not supported by this version of pinfold; list the "
-			"paths", err);
+	if (relative_ok && glob_is_magic(path))
+		return check_denied_glob(f, path, err);
 	if (path[0] != '/' && !relative_ok)
 		return bad_entry(f, path, "is not an absolute path", err);
 	strcpy(absolute + (path[0] != '/'), path);
@@ -261,20 +283,6 @@ static int check_path(const struct policy_field *f, const char *path,
 		return bad_entry(f, path, "has an empty, \".\" or \"..\" part "
 			"or a slash at its end", err);
 	return 0;
-}
-
-static int check_glob(const struct policy_field *f, const char *glob,
-		      struct error *err)
-{
-	const char *fault = glob_fault(glob);
-
-	if (!str_is_utf8(glob, strlen(glob)))
-		fault = "is not UTF-8, so that a policy cannot name it";
-	if (glob[0] == '/')
-		fault = "is not relative to the source";
-	if (strlen(glob) >= PATH_MAX)
-		fault = "is longer than a path can be";
-	return fault ? bad_entry(f, glob, fault, err) : 0;
 }
 
 int field_check_entry(const struct policy_field *f, const char *entry,

@@ -375,7 +375,7 @@ static int want_source(struct builder *b)
 		fd = open_source(b);
 		if (fd < 0)
 			return fd;
-		mount = overlay_with_upper(b, fd, ".", b->s->hide.n > 0);
+		mount = overlay_with_upper(b, fd, ".", spec_hides(b->s));
 	}
 	if (mount < 0)
 		return error_prefix(b->err,

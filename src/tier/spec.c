@@ -15,7 +15,13 @@ void spec_done(struct sandbox_spec *s)
 	strlist_done(&s->read);
 	strlist_done(&s->write);
 	strlist_done(&s->hide);
+	free(s->git_config);
 	*s = (struct sandbox_spec){0};
+}
+
+bool spec_hides(const struct sandbox_spec *s)
+{
+	return s->hide.n > 0 || s->git_config;
 }
 
 static void put_map(struct buf *b, const struct id_map *m)
@@ -101,6 +107,7 @@ int spec_put(struct buf *b, const struct sandbox_spec *s)
 	codec_put_list(b, &s->read);
 	codec_put_list(b, &s->write);
 	codec_put_list(b, &s->hide);
+	codec_put_str(b, s->git_config);
 	put_limits(b, &s->limits);
 	return b->failed;
 }
@@ -160,7 +167,8 @@ int spec_get(struct codec_reader *r, struct sandbox_spec *s)
 	s->source_ino = codec_get_u64(r);
 	codec_get_list(r, POLICY_LIST_MAX, &s->read);
 	codec_get_list(r, POLICY_LIST_MAX, &s->write);
-	codec_get_list(r, POLICY_LIST_MAX, &s->hide);
+	codec_get_list(r, SPEC_HIDE_MAX, &s->hide);
+	s->git_config = get_copy(r, true);
 	get_limits(r, &s->limits);
 	if (!r->failed && !id_is_sound(s->id))
 		r->failed = -EPROTO;

@@ -6,6 +6,8 @@
 #include "workspace/layer.h"
 
 #include "base/cleanup.h"
+#include "base/io.h"
+#include "base/paths.h"
 #include "base/str.h"
 #include "workspace/copy_file.h"
 #include "workspace/links.h"
@@ -29,6 +31,7 @@ struct copy {
 	uid_t uid; /* of what is made; -1: the caller's */
 	gid_t gid;
 	const struct strlist *hide; /* relative paths; may be NULL */
+	const char *git_config;
 	bool no_clone;
 	uint64_t bytes, max_bytes;
 	uint64_t files, read;
@@ -201,6 +204,13 @@ static int too_large(const struct copy *c, struct error *err)
 			 (unsigned long long)c->max_bytes);
 }
 
+/* Is this the file that is to be shown as something else? */
+static bool is_git_config(const struct copy *c, const char *name)
+{
+	return c->git_config && str_eq(name, "config") &&
+	       str_eq(buf_str(&c->walk.path), ".git");
+}
+
 /* Makes name a copy of the file from. */
 static int copy_open_file(struct copy *c, const char *name, int from,
 			  const struct stat *st, struct error *err)
@@ -213,7 +223,9 @@ static int copy_open_file(struct copy *c, const char *name, int from,
 
 	if (to < 0)
 		return fail(c, err, -errno, name);
-	r = fill_file(c, from, to, st);
+	r = is_git_config(c, name) ? io_write_all(to, c->git_config,
+						   strlen(c->git_config))
+				    : fill_file(c, from, to, st);
 	if (r == -EFBIG)
 		return too_large(c, err);
 	if (r == -EINTR)
@@ -313,21 +325,23 @@ static int enter_directory(struct copy *c, const char *name,
 }
 
 /* Is name in the current directory one of the paths to be left out? */
-static bool is_hidden(const struct copy *c, const char *name)
+static bool is_hidden(struct copy *c, const char *name)
 {
-	const struct buf *dir = &c->walk.path;
+	struct buf *path = &c->walk.path;
+	size_t len = path->len;
+	bool hidden;
 
-	for (size_t i = 0; c->hide && i < c->hide->n; i++) {
-		const char *path = c->hide->items[i];
-		size_t n = dir->len;
-
-		if (n > 0 && (strncmp(path, dir->data, n) != 0 ||
-			      path[n++] != '/'))
-			continue;
-		if (str_eq(path + n, name))
-			return true;
-	}
-	return false;
+	if (!c->hide || c->hide->n == 0)
+		return false;
+	if (len > 0)
+		buf_add_char(path, '/');
+	buf_add_str(path, name);
+	/* Without memory for a path the walk would end all the same. */
+	hidden = path->failed || paths_have(c->hide, buf_str(path));
+	path->len = len;
+	if (path->data)
+		path->data[len] = '\0';
+	return hidden;
 }
 
 static int copy_entry(struct copy *c, const char *name, struct error *err)
@@ -422,6 +436,7 @@ int layer_copy(int task_fd, const struct source *s, uid_t as_uid, gid_t as_gid,
 		.gid = as_gid,
 		.max_bytes = max_bytes,
 		.hide = s->hide,
+		.git_config = s->git_config,
 		.watch = watch,
 	};
 	struct dirent *e;
@@ -486,6 +501,7 @@ int layer_measure(int task_fd, const struct source *s,
 		.upper = -1,
 		.manifest = {.fd = -1},
 		.hide = s->hide,
+		.git_config = s->git_config,
 		.watch = watch,
 	};
 	struct dirent *e;

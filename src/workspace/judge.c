@@ -14,6 +14,7 @@
 #include "workspace/judge.h"
 
 #include "base/cleanup.h"
+#include "base/glob.h"
 #include "base/str.h"
 #include "workspace/manifest.h"
 #include "workspace/walk.h"
@@ -266,6 +267,16 @@ static bool goes(const struct change *c, const struct stat *old)
 	       (c->kind == CHANGE_DELETED || !S_ISDIR(c->mode));
 }
 
+/* Is the path what is denied, or below it? */
+static bool is_below(const char *path, const char *deny)
+{
+	size_t n = strlen(deny);
+
+	if (glob_is_magic(deny) && glob_covers(deny, path))
+		return true;
+	return !strncmp(path, deny, n) && (path[n] == '\0' || path[n] == '/');
+}
+
 /* Is the path, or anything that goes with it, hidden from the task? */
 static bool is_denied(const struct judge *j, const struct change *c)
 {
@@ -275,8 +286,7 @@ static bool is_denied(const struct judge *j, const struct change *c)
 		const char *path = deny->items[i];
 		size_t n = strlen(path), m = strlen(c->path);
 
-		if (!strncmp(c->path, path, n) &&
-		    (c->path[n] == '\0' || c->path[n] == '/'))
+		if (is_below(c->path, path))
 			return true;
 		if (!S_ISDIR(c->mode) || c->kind == CHANGE_DELETED) {
 			if (m < n && !strncmp(path, c->path, m) &&

@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/glob.h"
+#include "workspace/secrets.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -209,10 +210,23 @@ static const char *by_lists(const struct protect *p, const struct change *c)
 	return NULL;
 }
 
+/* The list of secrets holds at the top and two levels below. */
+static bool is_secret(const char *path)
+{
+	unsigned slashes = 0;
+
+	for (const char *at = path; *at; at++)
+		slashes += *at == '/';
+	return slashes < 3 &&
+	       secrets_is_name(slashes ? strrchr(path, '/') + 1 : path);
+}
+
 const char *protect_reason(const struct protect *p, const struct change *c)
 {
 	const char *at = c->path;
 
+	if (!S_ISDIR(c->mode) && is_secret(c->path))
+		return "it may hold secrets, which the task did not see";
 	for (;;) {
 		size_t n = strcspn(at, "/");
 		const char *reason = at_component(p, at, c);

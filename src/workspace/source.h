@@ -18,8 +18,10 @@ struct source {
 	uid_t owner;   /* of path */
 	gid_t group;
 	mode_t mode;   /* type and permissions */
-	/* Paths below it that a copy leaves out; not owned; NULL: none. */
+	/* For a copy, not owned, NULL: none: paths below it that are left out,
+	 * in order (base/paths.h), and what .git/config is to be. */
 	const struct strlist *hide;
+	const char *git_config;
 };
 
 /*

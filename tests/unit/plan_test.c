@@ -29,6 +29,7 @@ static void fill(struct task_plan *p)
 	p->workdir = strdup("/src");
 	strlist_add(&p->argv, "true");
 	strlist_add(&p->spec.hide, ".env");
+	p->spec.git_config = strdup("[core]\n");
 	memset(p->policy_digest, 'a', SHA256_HEX_SIZE - 1);
 }
 
@@ -54,6 +55,7 @@ static void a_plan_is_read_as_it_was_packed(void **state)
 	assert_string_equal(p.spec.id, "t-abcdefghijklmnop");
 	assert_null(p.spec.source);
 	assert_string_equal(p.spec.hide.items[0], ".env");
+	assert_string_equal(p.spec.git_config, "[core]\n");
 	assert_int_equal(p.spec.uids.extent[0].outer, 5000);
 	assert_int_equal(plan_pack(&p, &again), 0);
 	plan_done(&p);

@@ -194,7 +194,7 @@ static const struct {
 	{"\"read\":[]", "\"read\":[\"/a\",\"/a\"]", "canonical"},
 	{"\"read\":[]", "\"read\":[\"a\"]", "absolute"},
 	{"\"read\":[]", "\"read\":[\"/a\\u0000b\"]", "NUL"},
-	{"\"deny\":[]", "\"deny\":[\"*.pem\"]", "glob"},
+	{"\"deny\":[]", "\"deny\":[\"/*.pem\"]", "glob"},
 	{"\"protect\":[]", "\"protect\":[\"/x\"]", "relative"},
 	{"\"set\":{}", "\"set\":{\"1A\":\"x\"}", "variable"},
 	{"\"set\":{}", "\"set\":{\"A\":1}", "env.set"},

@@ -1,0 +1,258 @@
+/*
+ * What of the source a task does not see: what the policy denies, and files that
+ * hold secrets (workspace/secrets.h).
+ */
+#include "base/cleanup.h"
+#include "base/glob.h"
+#include "base/io.h"
+#include "base/paths.h"
+#include "cli/launch.h"
+#include "cli/report.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define CONFIG_MAX (1u << 20)
+#define NAMED 3
+#define NAME_MAX_SHOWN 120
+
+/*
+ * A grant inside the source lies over the layer that hides; what it would show
+ * of a denied path, or all of it, is refused: forbid beats permit.
+ */
+static int check_hidden(const struct launch *l, const char *relative,
+			struct error *err)
+{
+	const struct strlist *const grants[] = {&l->policy.read,
+						&l->policy.write};
+	const char *source = l->source.path;
+	AUTO_FREE char *path = str_format("%s/%s", source, relative);
+
+	if (!path)
+		return error_set(err, -ENOMEM, "out of memory");
+	for (size_t k = 0; k < ARRAY_SIZE(grants); k++) {
+		for (size_t i = 0; i < grants[k]->n; i++) {
+			const char *grant = grants[k]->items[i];
+
+			if (!path_is_below(grant, source) ||
+			    (!path_is_below(path, grant) &&
+			     !path_is_below(grant, path)))
+				continue;
+			return error_set(err, -EPERM,
+					 "files.deny: %s cannot be hidden, "
+					 "because %s inside the source is "
+					 "granted by itself; drop one of the "
+					 "two", path, grant);
+		}
+	}
+	return 0;
+}
+
+static int add_denied(struct launch *l, const char *path, struct error *err)
+{
+	int r = check_hidden(l, path, err);
+
+	if (r < 0)
+		return r;
+	return strlist_add(&l->plan.spec.hide, path) < 0
+		       ? error_set(err, -ENOMEM, "out of memory")
+		       : 0;
+}
+
+/* Literal paths that lie in the source; globs are set aside. */
+static int take_denied(struct launch *l, struct strlist *globs,
+		       struct error *err)
+{
+	const struct strlist *deny = &l->policy.deny;
+	const char *source = l->source.path;
+	int r = 0;
+
+	for (size_t i = 0; i < deny->n && r == 0; i++) {
+		const char *path = deny->items[i];
+
+		if (path[0] == '/' && path_is_below(source, path))
+			return error_set(err, -EPERM,
+					 "files.deny: %s denies the source %s "
+					 "itself; choose another --source",
+					 path, source);
+		if (path[0] == '/' && !path_is_below(path, source))
+			continue;
+		if (path[0] == '/')
+			path += strlen(source) + 1;
+		else if (glob_is_magic(path)) {
+			if (strlist_add(globs, path) < 0)
+				return error_set(err, -ENOMEM, "out of memory");
+			continue;
+		}
+		r = add_denied(l, path, err);
+	}
+	return r;
+}
+
+/* Does the policy show the path, or a directory of the source that holds it? */
+static bool is_granted(const struct launch *l, const char *relative)
+{
+	const struct strlist *const grants[] = {&l->policy.read,
+						&l->policy.write};
+	AUTO_FREE char *path = str_format("%s/%s", l->source.path, relative);
+
+	for (size_t k = 0; path && k < ARRAY_SIZE(grants); k++) {
+		for (size_t i = 0; i < grants[k]->n; i++) {
+			const char *grant = grants[k]->items[i];
+
+			if (path_is_below(path, grant) &&
+			    path_is_below(grant, l->source.path))
+				return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * What was found, without what is granted or denied anyway; it is what is told
+ * at the end.
+ */
+static int take_found(struct launch *l)
+{
+	struct strlist *found = &l->secrets.found;
+	size_t kept = 0;
+	int r = 0;
+
+	strlist_sort(found);
+	paths_normalise(&l->plan.spec.hide);
+	for (size_t i = 0; i < found->n; i++) {
+		const char *path = found->items[i];
+
+		if (is_granted(l, path) ||
+		    paths_cover(&l->plan.spec.hide, path))
+			free(found->items[i]);
+		else
+			found->items[kept++] = found->items[i];
+	}
+	found->n = kept;
+	for (size_t i = 0; i < kept && r == 0; i++)
+		r = strlist_add(&l->plan.spec.hide, found->items[i]);
+	return r;
+}
+
+/* Names that are not there yet are hidden for the time that they come. */
+static int take_literal(struct launch *l)
+{
+	struct stat st;
+
+	for (size_t i = 0; secrets_literal[i]; i++) {
+		const char *name = secrets_literal[i];
+
+		if (fstatat(l->source.fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ||
+		    is_granted(l, name))
+			continue;
+		if (strlist_add(&l->plan.spec.hide, name) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* The repository's configuration, if there are secrets in it. */
+static int scrub_config(struct launch *l)
+{
+	AUTO_BUF struct buf text = BUF_INIT(CONFIG_MAX);
+	AUTO_BUF struct buf clean = BUF_INIT(CONFIG_MAX);
+	AUTO_CLOSE int fd = -1;
+	struct stat st;
+
+	if (is_granted(l, ".git/config"))
+		return 0;
+	fd = openat(l->source.fd, ".git/config",
+		    O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
+	    io_read_all(fd, &text) < 0)
+		return 0;
+	if (secrets_scrub_config(buf_str(&text), text.len, &clean) <= 0)
+		return clean.failed == -ENOMEM ? -ENOMEM : 0;
+	l->plan.spec.git_config = strdup(buf_str(&clean));
+	return l->plan.spec.git_config ? 0 : -ENOMEM;
+}
+
+/* Where what was found is kept; -1: nowhere. */
+static int open_cache(const struct state *s)
+{
+	int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	int fd = openat(s->fd, "secrets", flags);
+
+	if (fd < 0 && errno == ENOENT && mkdirat(s->fd, "secrets", 0700) == 0)
+		fd = openat(s->fd, "secrets", flags);
+	return fd;
+}
+
+int launch_hide(struct launch *l, struct error *err)
+{
+	AUTO_STRLIST struct strlist globs = {0};
+	AUTO_CLOSE int cache = -1;
+	int r;
+
+	if (!l->source.path)
+		return 0;
+	r = take_denied(l, &globs, err);
+	if (r < 0)
+		return r;
+	cache = open_cache(&l->state);
+	r = secrets_find(&l->secrets, l->source.fd, l->source.path, &globs,
+			 cache, err);
+	for (size_t i = 0; r == 0 && i < l->secrets.denied.n; i++)
+		r = add_denied(l, l->secrets.denied.items[i], err);
+	if (r < 0)
+		return r;
+	r = take_found(l);
+	if (r == 0)
+		r = take_literal(l);
+	if (r == 0)
+		r = scrub_config(l);
+	if (r < 0)
+		return error_set(err, r, "out of memory");
+	paths_normalise(&l->plan.spec.hide);
+	if (l->plan.spec.hide.n > SECRETS_PATHS_MAX)
+		return error_set(err, -E2BIG, "more than %d paths are to be "
+				 "hidden; deny directories instead",
+				 SECRETS_PATHS_MAX);
+	return 0;
+}
+
+static void add_name(struct buf *text, const char *path)
+{
+	AUTO_BUF struct buf quoted = BUF_INIT(65536);
+
+	report_path(&quoted, path);
+	if (quoted.len > NAME_MAX_SHOWN)
+		buf_add_str(text, "one with a long name");
+	else
+		buf_add_str(text, buf_str(&quoted));
+}
+
+void launch_say_hidden(const struct launch *l)
+{
+	const struct strlist *found = &l->secrets.found;
+	AUTO_BUF struct buf text = BUF_INIT(8192);
+	AUTO_BUF struct buf source = BUF_INIT(65536);
+	AUTO_FREE char *path = NULL;
+
+	if (l->plan.spec.git_config)
+		report_note("secrets in .git/config were left out");
+	if (found->n == 0)
+		return;
+	buf_addf(&text, "%zu file%s that may hold secrets %s hidden (",
+		 found->n, found->n == 1 ? "" : "s",
+		 found->n == 1 ? "was" : "were");
+	for (size_t i = 0; i < found->n && i < NAMED; i++) {
+		buf_add_str(&text, i > 0 ? ", " : "");
+		add_name(&text, found->items[i]);
+	}
+	if (found->n > NAMED)
+		buf_addf(&text, " and %zu more", found->n - NAMED);
+	path = str_format("%s/%s", l->source.path, found->items[0]);
+	report_path(&source, path ? path : "PATH");
+	buf_addf(&text, "); to show one: --read %s",
+		 source.len > 2 * NAME_MAX_SHOWN ? "PATH" : buf_str(&source));
+	report_note(buf_str(&text));
+}

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""Files of the source that hold secrets: hidden without being listed, said at
+the end, shown when they are granted; and what a policy's globs hide."""
+import os
+import shutil
+import subprocess
+import sys
+
+from box import case, check, equal, main, within, Skip
+
+GIT = shutil.which('git')
+TOKEN = 'ghp_0123456789abcdef'
+
+
+def plant(box):
+    for name in ('.env', '.env.local', '.npmrc', 'a/credentials.json',
+                 'a/b/server.key'):
+        box.write(name, 'SECRET\n')
+    box.write('.env.example', 'sample\n')
+    box.write('a/b/c/.env', 'deep\n')
+    box.write('plain', 'plain\n')
+
+
+def policy(box, text):
+    path = f'{box.top}/p.yaml'
+    with open(path, 'w', encoding='ascii') as f:
+        f.write(f'version: 1\n{text}\n')
+    return path
+
+
+@case
+def secrets_of_the_source_are_not_there(box):
+    plant(box)
+    for mode in ('overlay', 'copy'):
+        r = box.sh('grep -rl SECRET . ; cat plain .env.example a/b/c/.env; '
+                   'ls -A a/b; ! cat .env', '--workspace', mode).expect(0)
+        equal(r.out, b'plain\nsample\ndeep\nc\n', mode)
+        within(r.text(), 'pinfold: 5 files that may hold secrets were hidden '
+               f'(.env, .env.local, .npmrc and 2 more); to show one: --read '
+               f'{box.source}/.env\n')
+        # They are hidden, not changed.
+        check('changed' not in r.text(), r)
+
+
+@case
+def one_that_is_granted_is_shown_and_no_other(box):
+    plant(box)
+    r = box.sh('cat .env; ! cat .env.local', '--read', f'{box.source}/.env')
+    r.expect(0, out=b'SECRET\n')
+    within(r.text(), '4 files that may hold secrets were hidden')
+    r = box.sh('ls -A a/b; ls -A a', '--read', f'{box.source}/a').expect(0)
+    equal(r.out, b'c\nserver.key\nb\ncredentials.json\n')
+
+
+@case
+def names_at_the_top_are_hidden_also_when_they_come_later(box):
+    box.write('plain', 'x')
+    task = box.start()
+    box.write('.env', 'SECRET\n')
+    box.write('.npmrc', 'SECRET\n')
+    r = box.exec(task, 'sh', '-c', 'cat .env .npmrc; ls -A').expect(0)
+    equal(r.out, b'plain\n')
+
+
+@case
+def what_git_tracks_stays_where_it_is(box):
+    if not GIT:
+        raise Skip('git is not there')
+    git = ['git', '-c', 'user.name=a', '-c', 'user.email=a@b', '-C',
+           box.source]
+    box.write('.env', 'tracked\n')
+    box.write('test/server.pem', 'tracked\n')
+    subprocess.run([*git, 'init', '-q'], check=True)
+    subprocess.run([*git, 'add', '-A'], check=True)
+    subprocess.run([*git, 'commit', '-qm', 'x'], check=True)
+    box.write('.env.local', 'SECRET\n')
+    r = box.sh('git status --short; cat .env test/server.pem; ls -A')
+    equal(r.expect(0).out, b'tracked\ntracked\n.env\n.git\ntest\n')
+    within(r.text(), '1 file that may hold secrets was hidden (.env.local)')
+
+
+@case
+def tokens_in_the_git_configuration_are_left_out(box):
+    if not GIT:
+        raise Skip('git is not there')
+    subprocess.run([GIT, 'init', '-q', box.source], check=True)
+    subprocess.run([GIT, '-C', box.source, 'remote', 'add', 'origin',
+                    f'https://me:{TOKEN}@example.org/x.git'], check=True)
+    box.write('f', 'x')
+    for mode in ('overlay', 'copy'):
+        r = box.sh('git remote get-url origin; git add f; '
+                   'git -c user.name=a -c user.email=b commit -qm 1; '
+                   f'git log --oneline | wc -l; grep -r {TOKEN} .',
+                   '--workspace', mode, '--json')
+        equal(r.out, b'https://example.org/x.git\n1\n', mode)
+        within(r.text(), 'secrets in .git/config were left out\n')
+        task = r.json()['id']
+        check('.git/config' not in [c['path'] for c in
+                                    box.changes(task)['changes']], mode)
+    r = box.sh(f'grep -c {TOKEN} .git/config', '--read',
+               f'{box.source}/.git/config')
+    equal(r.out, b'1\n')
+
+
+@case
+def a_secret_of_the_hosts_is_not_overwritten_by_promotion(box):
+    plant(box)
+    task = box.sh('echo mine >.env; echo x >plain',
+                  '--json').expect(0).json()['id']
+    r = box.pinfold('promote', '--yes', task)
+    check(r.status in (0, 1), r)
+    with open(f'{box.source}/.env', encoding='ascii') as f:
+        equal(f.read(), 'SECRET\n')
+    with open(f'{box.source}/plain', encoding='ascii') as f:
+        equal(f.read(), 'x\n')
+
+
+@case
+def globs_hide_what_is_there_at_the_start(box):
+    for name in ('a/x.pdf', 'a/b/c/d/y.pdf', 'keep', 'private-1/z'):
+        box.write(name, 'text\n')
+    p = policy(box, 'files: {deny: ["**/*.pdf", "private-?"]}')
+    for mode in ('overlay', 'copy'):
+        r = box.sh('find . -type f', '--policy', p, '--workspace', mode)
+        equal(r.expect(0).out, b'./keep\n', mode)
+    r = box.pinfold('policy', 'check', p).expect(0)
+    within(r.text(), 'files.deny: "**/*.pdf" is expanded when a task starts')
+    r = box.pinfold('policy', 'show', p).expect(0)
+    within(r.out, b'private-?: hidden, where it is there at the start')
+    p = policy(box, 'files: {workspace: copy, deny: ["**/*.pdf"]}')
+    check('expanded' not in box.pinfold('policy', 'check', p).text(), p)
+    # What the host adds later is seen when it is asked for again.
+    box.write('new/later.pdf', 'text\n')
+    r = box.sh('find . -name "*.pdf"', '--policy', p).expect(0, out=b'')
+
+
+@case
+def a_denial_by_a_glob_beats_a_grant(box):
+    box.write('a/x.pem', 'SECRET')
+    p = policy(box, 'files: {deny: ["**/*.pem"]}')
+    r = box.sh('cat a/x.pem', '--policy', p, '--read', f'{box.source}/a')
+    r.expect(125)
+    within(r.text(), 'cannot be hidden, because')
+
+
+@case
+def twenty_thousand_secrets_are_hidden(box):
+    for i in range(200):
+        os.makedirs(f'{box.source}/d{i}')
+        for k in range(100):
+            with open(f'{box.source}/d{i}/{k}.pem', 'wb'):
+                pass
+    r = box.sh('find . -type f | wc -l').expect(0, out=b'0\n')
+    within(r.text(), '20000 files that may hold secrets were hidden (')
+    r = box.sh('find . -type f | wc -l').expect(0, out=b'0\n')
+    return f'{r.seconds:.2f} s'
+
+
+if __name__ == '__main__':
+    sys.exit(main())
