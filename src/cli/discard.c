@@ -5,9 +5,11 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/num.h"
+#include "cli/discard_paths.h"
 #include "cli/held.h"
 #include "cli/pick.h"
 #include "cli/report.h"
+#include "cli/words.h"
 #include "schema/json.h"
 #include "workspace/changes.h"
 
@@ -25,6 +27,7 @@ struct discard {
 	bool yes;
 	bool nothing;	     /* no task had changes */
 	struct strlist done; /* ids */
+	uint64_t changes;    /* of paths; 0: whole tasks were discarded */
 };
 
 static void discard_done(struct discard *d)
@@ -108,17 +111,39 @@ static int discard_all(struct discard *d, struct error *err)
 	return r;
 }
 
+/* Some paths of one task. */
+static int discard_some(struct discard *d, const struct options *o,
+			size_t n_tasks, struct error *err)
+{
+	AUTO_PICK struct pick p = PICK_INIT;
+	int r;
+
+	if (n_tasks > 1)
+		return error_set(err, -EINVAL, "paths are of one task: name "
+					       "one");
+	r = pick_task(&d->state, n_tasks ? o->rest[0] : NULL, &p, err);
+	if (r == 0)
+		r = discard_paths(&p, o->rest + n_tasks, o->n_rest - n_tasks,
+				  d->yes, &d->changes, err);
+	if (r <= 0)
+		return r;
+	d->nothing = false;
+	return strlist_add(&d->done, p.id);
+}
+
 static int discard_named(struct discard *d, const struct options *o,
 			 struct error *err)
 {
-	size_t n = o->n_rest ? o->n_rest : 1;
+	size_t tasks = words_count_tasks(&d->state, o->rest, o->n_rest);
+	size_t n = tasks ? tasks : 1;
 	int r = 0;
 
+	if (tasks < o->n_rest)
+		return discard_some(d, o, tasks, err);
 	for (size_t i = 0; i < n && r == 0; i++) {
 		AUTO_PICK struct pick p = PICK_INIT;
 
-		r = pick_task(&d->state, o->n_rest ? o->rest[i] : NULL, &p,
-			      err);
+		r = pick_task(&d->state, tasks ? o->rest[i] : NULL, &p, err);
 		if (r == 0)
 			r = discard_one(d, &p, err);
 	}
@@ -130,9 +155,14 @@ static void show(struct report *report, const struct discard *d)
 	struct json_writer w;
 
 	if (!report->json) {
-		for (size_t i = 0; i < d->done.n; i++)
+		for (size_t i = 0; i < d->done.n && d->changes == 0; i++)
 			buf_addf(&report->out, "%s discarded\n",
 				 d->done.items[i]);
+		if (d->done.n > 0 && d->changes > 0)
+			buf_addf(&report->out, "%llu change%s of %s "
+				 "discarded\n",
+				 (unsigned long long)d->changes,
+				 d->changes == 1 ? "" : "s", d->done.items[0]);
 		return;
 	}
 	json_begin(&w, &report->out);
@@ -142,6 +172,8 @@ static void show(struct report *report, const struct discard *d)
 	for (size_t i = 0; i < d->done.n; i++)
 		json_string(&w, d->done.items[i]);
 	json_array_end(&w);
+	if (d->changes > 0)
+		json_put_uint(&w, "paths", d->changes);
 	json_put_string(&w, "schema", SCHEMA);
 	json_object_end(&w);
 	json_finish(&w);

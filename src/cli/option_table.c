@@ -388,13 +388,16 @@ const struct verb_row verb_rows[] = {
 "exit status is then 1.",
 	},
 	{
-		.name = "discard", .synopsis = "[TASK]...",
+		.name = "discard", .synopsis = "[TASK]... [PATH]...",
 		.command_from = NO_COMMAND, .max_operands = ANY,
 		.options = O(ALL) | O(YES) | O(JSON),
 		.help = "throw a task's changes away",
 		.manual =
 "Removes what TASK, or the last task of this source, has changed. Its record "
-"stays. A task that still runs is refused.",
+"stays. A task that still runs is refused.\n\n"
+"With PATHs, of one task, they are given back to the state of the source, with "
+"all that lies below them; the other changes stay. PATHs are named as for "
+"diff.",
 	},
 	{
 		.name = "rm", .synopsis = "TASK... | --older-than DURATION | --all",
