@@ -32,6 +32,9 @@
 #define QUOTED_MAX 200
 #define CHANGED "changed on the host since the task began"
 #define IN_GIT "in a git directory, which is not promoted file by file"
+#define MOVED                                                                  \
+	"a directory above it was moved, or given other permissions, on the "  \
+	"host since the task began"
 #define REMOVED "removed on the host since the task began"
 
 int judge_init(struct judge *j, const struct promote_layer *l,
@@ -41,6 +44,7 @@ int judge_init(struct judge *j, const struct promote_layer *l,
 		.layer = l,
 		.named = named,
 		.reason = BUF_INIT(REASON_MAX),
+		.parent = BUF_INIT(WALK_PATH_MAX),
 	};
 	return taken_load(&j->taken, l->fd, err);
 }
@@ -49,6 +53,7 @@ void judge_done(struct judge *j)
 {
 	taken_done(&j->taken);
 	buf_done(&j->reason);
+	buf_done(&j->parent);
 }
 
 static int64_t nanoseconds(const struct timespec *t)
@@ -171,6 +176,69 @@ static int judge_tree(struct judge *j, const struct change *c,
 	}
 }
 
+/* Was the directory path[0..len) moved? What a promotion made was not. */
+static bool is_moved(struct judge *j, const char *path, size_t len)
+{
+	char dir[PATH_MAX];
+	struct stat st;
+
+	if (len >= sizeof(dir))
+		return false;
+	memcpy(dir, path, len);
+	dir[len] = '\0';
+	return fstatat(j->layer->source_fd, dir, &st, AT_SYMLINK_NOFOLLOW) ==
+		       0 &&
+	       was_moved(&st, j->layer->since_ns) &&
+	       !taken_has(&j->taken, dir) &&
+	       !taken_restored(&j->taken, dir, &st);
+}
+
+static size_t common(const char *a, const char *b, size_t len)
+{
+	size_t n = 0;
+
+	while (n < len && a[n] == b[n])
+		n++;
+	return n;
+}
+
+/* The first directory on the way that was moved, beyond from bytes; or 0. */
+static size_t find_moved(struct judge *j, const char *path, size_t from,
+			 size_t len)
+{
+	for (size_t i = from > 0 ? from : 1; i <= len; i++) {
+		if ((i == len || path[i] == '/') && is_moved(j, path, i))
+			return i;
+	}
+	return 0;
+}
+
+/*
+ * The files of a directory that the host moved here have old change times. So
+ * each directory on the way is looked at, once as long as the paths have it in
+ * common. In copy mode the manifest knows the files.
+ */
+static int judge_parents(struct judge *j, const struct change *c)
+{
+	const char *slash = strrchr(c->path, '/');
+	size_t len = slash ? (size_t)(slash - c->path) : 0;
+	size_t n = common(buf_str(&j->parent), c->path,
+			  len < j->parent.len ? len : j->parent.len);
+
+	if (j->layer->copied)
+		return 0;
+	if (j->moved > n)
+		j->moved = 0;
+	if (!j->moved && len > n)
+		j->moved = find_moved(j, c->path, n, len);
+	buf_reset(&j->parent);
+	if (buf_add(&j->parent, c->path, len) < 0)
+		return -ENOMEM;
+	return j->moved && j->moved <= len
+		       ? leave(j, LEAVE_CONFLICT, MOVED)
+		       : 0;
+}
+
 static bool has_origin(const struct change_place *at)
 {
 	char link[NAME_MAX + 64];
@@ -241,7 +309,7 @@ static int judge_conflict(struct judge *j, const struct change *c,
 			     "added on the host since the task began");
 	if (is_changed(j, c, old))
 		return leave(j, LEAVE_CONFLICT, CHANGED);
-	return 0;
+	return judge_parents(j, c);
 }
 
 static const char *special(mode_t mode)

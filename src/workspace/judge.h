@@ -13,6 +13,8 @@ struct judge {
 	const struct strlist *named; /* held back, and named by the user */
 	struct taken taken;
 	struct buf reason; /* of the last change that was left */
+	struct buf parent; /* of the last change, where it lay in the source */
+	size_t moved;	   /* bytes of it: a directory that was moved; or 0 */
 };
 
 #define AUTO_JUDGE __attribute__((cleanup(judge_done)))

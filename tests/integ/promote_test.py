@@ -524,6 +524,44 @@ def a_source_that_is_gone_or_another_one_is_named(box):
 
 
 @case
+def a_directory_that_the_host_moved_into_place_is_a_conflict(box):
+    box.write('a/b/f', 'first')
+    box.write('other/b/f', 'second')
+    box.write('a/b/g', 'first')
+    time.sleep(0.05)
+    for mode in MODES:
+        task = task_of(box.sh('echo task >a/b/f; rm a/b/g; echo n >a/b/n',
+                              '--workspace', mode, '--json'))
+        os.rename(f'{box.source}/a', f'{box.source}/was')
+        os.rename(f'{box.source}/other', f'{box.source}/a')
+        found = result(box, task, status=1)
+        equal(found['a/b/f'][0], 'conflict', mode)
+        equal(read(box, 'a/b/f'), b'second', mode)
+        os.rename(f'{box.source}/a', f'{box.source}/other')
+        os.rename(f'{box.source}/was', f'{box.source}/a')
+        equal(read(box, 'a/b/g'), b'first', mode)
+
+
+@case
+def parts_of_a_new_directory_can_be_promoted_one_by_one(box):
+    box.write('d/f', 'f')
+    task = task_of(box.sh('mkdir -p n/m; for f in 1 2 3; do echo $f >n/m/$f; '
+                          'done; echo x >>d/f; chmod 700 d; echo y >d/y',
+                          '--json'))
+    for name in ('n/m/1', 'd/y', 'n/m/2', 'd'):
+        promote(box, '--only', name).expect(0)
+    equal(pending(box, task), {'n/m/3'})
+    promote(box).expect(0)
+    equal(pending(box, task), set())
+    for _ in range(5):
+        box.pinfold('undo').expect(0)
+    equal(listed(box), ['d'])
+    equal(read(box, 'd/f'), b'f')
+    equal(os.stat(f'{box.source}/d').st_mode & 0o777, 0o755)
+    promote(box).expect(0)
+
+
+@case
 def wide_and_deep_trees_come_and_go_back(box):
     task = task_of(box.run('--json', '--', 'python3', '-c', """
 import os
