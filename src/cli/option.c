@@ -1,5 +1,6 @@
 #include "cli/option.h"
 
+#include "base/cleanup.h"
 #include "base/buf.h"
 #include "base/near.h"
 #include "base/num.h"
@@ -58,10 +59,32 @@ static bool takes(const struct parse *p, enum option_id id)
 	return verb_takes(p->verb, id);
 }
 
+/* What somebody may well look for, and why it is not there. */
+static const char *const missing[][2] = {
+	{"refresh",
+	 "there is no refresh: a running sandbox shows the source's newer files "
+	 "by itself, and the view of a task that ended is never opened again"},
+	{"--merge",
+	 "there is no --merge: of a file that the host has changed nobody has "
+	 "kept what both sides began from; pinfold diff --patch shows the "
+	 "task's side, and --held takes it over"},
+};
+
+static const char *why_missing(const char *word)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(missing); i++) {
+		if (str_eq(word, missing[i][0]))
+			return missing[i][1];
+	}
+	return NULL;
+}
+
 static int unknown_option(struct parse *p, const char *word, const char *name)
 {
-	const char *near = NULL;
+	const char *near = NULL, *why = why_missing(word);
 
+	if (why)
+		return error_set(p->err, -EINVAL, "%s%s", p->where, why);
 	for (size_t i = 0; name && i < OPT_COUNT; i++) {
 		if (takes(p, (enum option_id)i))
 			near_consider(name, option_rows[i].name, &near);
@@ -160,8 +183,10 @@ static int parse_letters(struct parse *p, const char *word)
 int options_unknown_verb(const char *word, struct error *err)
 {
 	struct parse p = {.err = err};
-	const char *near = NULL;
+	const char *near = NULL, *why = why_missing(word);
 
+	if (why)
+		return error_set(err, -EINVAL, "%s", why);
 	for (size_t i = 0; i < n_verb_rows; i++)
 		near_consider(word, verb_rows[i].name, &near);
 	return wrong_word(&p, "unknown command", word, "", near);

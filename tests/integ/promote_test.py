@@ -562,6 +562,12 @@ def parts_of_a_new_directory_can_be_promoted_one_by_one(box):
 
 
 @case
+def what_does_not_exist_is_refused_by_name(box):
+    box.pinfold('refresh').expect(125, text='there is no refresh')
+    box.pinfold('promote', '--merge').expect(125, text='there is no --merge')
+
+
+@case
 def wide_and_deep_trees_come_and_go_back(box):
     task = task_of(box.run('--json', '--', 'python3', '-c', """
 import os
