@@ -331,6 +331,18 @@ static int promote_all(struct promote *p, bool yes, struct error *err)
 	return r;
 }
 
+/* Is nothing left in the task? */
+static bool is_all(const struct promote *p)
+{
+	uint64_t left = p->total.unselected + p->total.skipped;
+
+	for (size_t i = 0; i < LEAVE_CLASSES; i++)
+		left += p->total.left[i];
+	for (size_t i = 0; i < p->layers.n; i++)
+		left += !p->steps[i].wanted;
+	return left == 0;
+}
+
 /* The number that comes after those of all layers. */
 static int next_number(struct promote *p, struct error *err)
 {
@@ -368,6 +380,15 @@ static int open_all(struct promote *p, const struct options *o,
 	return r == 0 ? next_number(p, err) : r;
 }
 
+/* What later commands have to know of this one. */
+static void note_end(struct promote *p)
+{
+	if (p->done)
+		state_task_mark_promoted(p->pick.fd, is_all(p));
+	if (drop_all(p) == 0)
+		state_promoted(&p->state, p->pick.id);
+}
+
 int verb_promote(const struct options *o)
 {
 	AUTO_PROMOTE struct promote p = {
@@ -391,8 +412,7 @@ int verb_promote(const struct options *o)
 		promote_say_not_found(&p);
 		r = promote_show(&p);
 	}
-	if (drop_all(&p) == 0)
-		state_promoted(&p.state, p.pick.id);
+	note_end(&p);
 	if (r < 0)
 		return report_refuse(err.text);
 	return r == 0 && conflicts ? 1 : r;

@@ -38,7 +38,7 @@ static int may_go(struct rm *rm, const struct pick *p, struct error *err)
 		return error_set(err, -EBUSY,
 				 "%s is running: pinfold stop %s first", p->id,
 				 p->id);
-	return rm->changes || !state_task_has_changes(p->fd);
+	return rm->changes || !state_task_has_pending(p->fd);
 }
 
 static int remove_one(struct rm *rm, const struct pick *p, struct error *err)

@@ -154,6 +154,7 @@ static int do_undo(struct undo *u, const struct state *s,
 	r = state_promoting(s, u->pick->id, err);
 	if (r < 0)
 		return r;
+	state_task_mark_promoted(u->pick->fd, false);
 	begin(u);
 	r = undo_all(u, l, number, err);
 	if (r == 0)

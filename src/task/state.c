@@ -356,7 +356,8 @@ static void forget_promotions(int task_fd, const char *name)
 
 int state_task_drop_changes(int task_fd, struct error *err)
 {
-	static const char *const names[] = {"upper", "work", "manifest"};
+	static const char *const names[] = {"upper", "work", "manifest",
+					   "promoted"};
 	struct stat st;
 	int r = promote_forget(task_fd, err);
 

@@ -100,6 +100,13 @@ void state_write_name(size_t i, char name[STATE_WRITE_NAME_MAX]);
 /* True if a layer holds anything. In copy mode the source's always does. */
 bool state_task_has_changes(int task_fd);
 
+/*
+ * Notes that all of a task's changes are in its source, or that they are not
+ * any more; and whether a task has changes that are nowhere else.
+ */
+void state_task_mark_promoted(int task_fd, bool all);
+bool state_task_has_pending(int task_fd);
+
 /* Removes all layers, what the overlays kept beside them, and the manifest. */
 int state_task_drop_changes(int task_fd, struct error *err);
 

@@ -1,5 +1,5 @@
 /*
- * The names in promoting/: tasks whose promotion, or its way back, is under
+ * Notes on promotions. The names in promoting/: tasks whose promotion, or its way back, is under
  * way. The directory is there only while it has any.
  */
 #include "task/state.h"
@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define MARK "promoted" /* in a task: all is in the source */
 #define PATH_SIZE (16 + STATE_ID_SIZE)
 
 static void path_of(const char *id, char path[PATH_SIZE])
@@ -39,6 +40,20 @@ int state_promoting(const struct state *s, const char *id, struct error *err)
 	if (r < 0 && r != -EEXIST)
 		return state_fail(err, r, "note the promotion in", s->path);
 	return 0;
+}
+
+void state_task_mark_promoted(int task_fd, bool all)
+{
+	if (all)
+		mknodat(task_fd, MARK, S_IFREG | 0600, 0);
+	else
+		unlinkat(task_fd, MARK, 0);
+}
+
+bool state_task_has_pending(int task_fd)
+{
+	return faccessat(task_fd, MARK, F_OK, AT_SYMLINK_NOFOLLOW) < 0 &&
+	       state_task_has_changes(task_fd);
 }
 
 void state_promoted(const struct state *s, const char *id)

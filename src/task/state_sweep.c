@@ -165,7 +165,7 @@ static int expire(const struct state *s, const char *id, uint64_t now,
 		return state_task_remove(s, id, NULL) == 0;
 	}
 	if (started + STATE_RECORD_DAYS * DAY_US > now ||
-	    state_task_has_changes(task_fd))
+	    state_task_has_pending(task_fd))
 		return 0;
 	return state_task_remove(s, id, NULL) == 0;
 }

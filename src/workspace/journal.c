@@ -30,8 +30,7 @@ static const char *const skip_texts[] = {
 	[SKIP_PARENT] = "its directory was removed or replaced on the host",
 	[SKIP_CLOSED] = "its directory cannot be written",
 	[SKIP_READ_ONLY] = "a directory that you may not write",
-	[SKIP_OWNER] = "it belongs to another user, and would not stay that "
-		       "user's",
+	[SKIP_OWNER] = "another user's, and would not stay that user's",
 	[SKIP_GROUP] = "it belongs to a group that you are not in",
 	[SKIP_NOT_EMPTY] = "it holds files that were not promoted",
 };

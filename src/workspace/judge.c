@@ -138,30 +138,36 @@ static int judge_entry(struct judge *j, struct walk *w, const char *name,
 	r = judge_below(j, w, name, m, &st, &block);
 	if (r != 0 || !S_ISDIR(st.st_mode))
 		return r;
-	r = walk_enter(w, name, false, NULL);
+	r = walk_enter(w, name, false, err);
 	if (r == -EXDEV)
 		return leave_for(j, LEAVE_REFUSED, w, name,
 				 "is another file system");
-	if (r < 0)
+	if (r == -EACCES)
 		return leave_for(j, LEAVE_REFUSED, w, name, "cannot be read");
-	walk_top(w)->block = block;
-	return 0;
+	if (r == 0)
+		walk_top(w)->block = block;
+	return r;
 }
 
-/* All that goes with a directory. 0, as leave, or negative. */
+/*
+ * All that goes with a directory. 0, as leave, or negative: -ENOENT and the like
+ * if the host takes it away at the same moment.
+ */
 static int judge_tree(struct judge *j, const struct change *c,
 		      struct error *err)
 {
 	const struct change_place *at = c->place;
 	AUTO_WALK struct walk w = {0};
 	struct dirent *e;
-	int r = walk_init(&w, at->below_fd, at->name, -1, NULL);
+	int r = walk_init(&w, at->below_fd, at->name, -1, err);
 
 	if (r == -EXDEV)
 		return leave(j, LEAVE_REFUSED, "another file system");
-	if (r < 0)
+	if (r == -EACCES)
 		return leave(j, LEAVE_REFUSED, "a directory that cannot be "
 					       "read");
+	if (r < 0)
+		return r;
 	walk_top(&w)->block = at->was ? at->was->block : 0;
 	for (;;) {
 		r = walk_next(&w, &e, err);

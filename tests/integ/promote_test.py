@@ -562,6 +562,20 @@ def parts_of_a_new_directory_can_be_promoted_one_by_one(box):
 
 
 @case
+def a_task_that_is_promoted_whole_can_be_removed_like_one_without_changes(box):
+    task = task_of(box.sh('echo x >f; echo y >g', '--json'))
+    promote(box, '--only', 'f').expect(0)
+    box.pinfold('rm', task).expect(125, text='holds changes')
+    promote(box).expect(0)
+    box.pinfold('undo').expect(0)
+    box.pinfold('rm', task).expect(125, text='holds changes')
+    promote(box).expect(0)
+    box.pinfold('rm', task).expect(0)
+    equal(listed(box), ['f', 'g'])
+    check(not os.path.exists(box.folder(task)), 'the task is there')
+
+
+@case
 def what_does_not_exist_is_refused_by_name(box):
     box.pinfold('refresh').expect(125, text='there is no refresh')
     box.pinfold('promote', '--merge').expect(125, text='there is no --merge')
