@@ -10,6 +10,7 @@ import time
 PINFOLD = os.environ['PINFOLD']
 COMPILER = os.path.join(os.path.dirname(PINFOLD), 'pinfold-policy')
 TOP = os.environ.get('PINFOLD_TOP', '.')
+PATIENCE = float(os.environ.get('PINFOLD_TEST_PATIENCE', '1'))
 DIR = tempfile.mkdtemp()
 ENV = {'PATH': '/usr/bin:/bin', 'HOME': DIR, 'LANG': 'C.UTF-8'}
 failures = 0
@@ -42,7 +43,7 @@ def write(name, text):
 
 def pinfold(*args, env=ENV):
     return subprocess.run([PINFOLD, *args], capture_output=True, cwd=DIR,
-                          env=env, timeout=60)
+                          env=env, timeout=60 * PATIENCE)
 
 
 def expect(r, status, out=b'', err=b''):
@@ -192,7 +193,7 @@ def question(text):
 def _():
     p = subprocess.Popen([COMPILER], stdin=subprocess.PIPE, env={},
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    until = time.monotonic() + 10
+    until = time.monotonic() + 10 * PATIENCE
     status = {}
     while time.monotonic() < until and status.get('Seccomp') != '2':
         with open(f'/proc/{p.pid}/status') as f:
@@ -201,7 +202,7 @@ def _():
     if status.get('Seccomp') != '2' or status.get('NoNewPrivs') != '1':
         p.kill()
         return f'Seccomp {status.get("Seccomp")}'
-    out, err = p.communicate(question(b'version: 1\n'), timeout=20)
+    out, err = p.communicate(question(b'version: 1\n'), timeout=20 * PATIENCE)
     answer = json.loads(out)
     if json.loads(answer['policy'])['version'] != 1 or err:
         return repr(answer)
@@ -212,7 +213,7 @@ def _():
     for bad in (b'', b'x', question(b'version: 1')[:-1],
                 question(b'version: 1') + b'\0', b'\xff' * 100):
         r = subprocess.run([COMPILER], input=bad, capture_output=True, env={},
-                           timeout=20)
+                           timeout=20 * PATIENCE)
         if r.returncode != 1 or r.stdout or b'cannot compile' not in r.stderr:
             return repr((bad, r))
 
@@ -229,9 +230,9 @@ def _():
                  b'a: b\n' * 200000, b'[]' * 500000, b'{}\n' * 300000):
         start = time.monotonic()
         r = subprocess.run([COMPILER], input=question(text),
-                           capture_output=True, env={}, timeout=60)
+                           capture_output=True, env={}, timeout=60 * PATIENCE)
         took = time.monotonic() - start
-        if r.returncode != 0 or b'problems' not in r.stdout or took > 5:
+        if r.returncode != 0 or b'problems' not in r.stdout or took > 5 * PATIENCE:
             return f'{text[:20]!r}: {r.returncode} after {took:.1f} s'
 
 
