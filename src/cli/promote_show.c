@@ -234,7 +234,14 @@ int promote_ask(struct promote *p, struct error *err)
 static void say_sum(struct promote *p)
 {
 	AUTO_BUF struct buf text = BUF_INIT(1024);
+	AUTO_BUF struct buf left = BUF_INIT(1024);
 
+	add_left(&left, p);
+	if (promote_to_do(p) == 0 && left.len == 0) {
+		buf_addf(&text, "%s has no changes to promote", p->pick.id);
+		report_note(buf_str(&text));
+		return;
+	}
 	buf_addf(&text, "%llu promoted", (unsigned long long)promote_to_do(p));
 	add_left(&text, p);
 	if (promote_to_do(p))

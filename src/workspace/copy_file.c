@@ -144,19 +144,11 @@ static int copy_attribute(int from_fd, int to_fd, const char *name)
 	return 0;
 }
 
-int copy_attributes(int from_fd, int to_fd)
+static int copy_named(int from_fd, int to_fd, const char *names, ssize_t len)
 {
-	AUTO_FREE char *names = NULL;
-	ssize_t n = flistxattr(from_fd, NULL, 0);
-	int r;
+	for (ssize_t i = 0; i < len; i += (ssize_t)strlen(names + i) + 1) {
+		int r;
 
-	if (n <= 0)
-		return 0;
-	names = malloc(NAMES_MAX);
-	if (!names)
-		return -ENOMEM;
-	n = flistxattr(from_fd, names, NAMES_MAX);
-	for (ssize_t i = 0; i < n; i += (ssize_t)strlen(names + i) + 1) {
 		if (!str_starts(names + i, "user.") ||
 		    str_starts(names + i, "user.overlay."))
 			continue;
@@ -165,4 +157,19 @@ int copy_attributes(int from_fd, int to_fd)
 			return r;
 	}
 	return 0;
+}
+
+int copy_attributes(int from_fd, int to_fd)
+{
+	AUTO_FREE char *names = NULL;
+	char few[512]; /* what almost every file gets by with */
+	ssize_t n = flistxattr(from_fd, few, sizeof(few));
+
+	if (n >= 0 || errno != ERANGE)
+		return n <= 0 ? 0 : copy_named(from_fd, to_fd, few, n);
+	names = malloc(NAMES_MAX);
+	if (!names)
+		return -ENOMEM;
+	n = flistxattr(from_fd, names, NAMES_MAX);
+	return n <= 0 ? 0 : copy_named(from_fd, to_fd, names, n);
 }

@@ -180,11 +180,14 @@ static int dress_like(struct dresser *d, const char *name, int dir_fd,
 		      const char *old_name, struct journal_entry *e)
 {
 	char list[4096];
-	struct stat old;
+	struct stat old = {.st_uid = e->old_uid, .st_gid = e->old_gid,
+			   .st_mode = e->old_mode};
 	ssize_t n = 0;
 	int r;
 
-	if (fstatat(dir_fd, old_name, &old, AT_SYMLINK_NOFOLLOW) < 0)
+	/* Who planned for an ordinary user did not know all ids. */
+	if (!d->root &&
+	    fstatat(dir_fd, old_name, &old, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? skip(e, SKIP_CHANGED) : -errno;
 	r = give(d, name, old.st_uid, old.st_gid, e);
 	if (r != 0)

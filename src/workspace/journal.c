@@ -138,7 +138,8 @@ static int map(struct journal *j)
 		return -errno;
 	j->data = data;
 	j->len = (size_t)st.st_size;
-	if (memcmp(journal_head(j)->magic, JOURNAL_MAGIC, 8) != 0)
+	if (memcmp(journal_head(j)->magic, JOURNAL_MAGIC, 8) != 0 ||
+	    journal_head(j)->layout != JOURNAL_LAYOUT)
 		return -EBADMSG;
 	return 0;
 }

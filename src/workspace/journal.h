@@ -28,6 +28,7 @@
 #include <sys/stat.h>
 
 #define JOURNAL_MAGIC "pinfoldJ"
+#define JOURNAL_LAYOUT 1
 #define JOURNAL_STAGE_SIZE 40
 
 enum journal_phase {
@@ -41,6 +42,7 @@ enum journal_phase {
 
 struct journal_head {
 	char magic[8];
+	uint64_t layout; /* JOURNAL_LAYOUT: another is another version's */
 	uint64_t n; /* entries; written last */
 	uint64_t undo; /* of a finished one, by the user's word */
 	uint64_t source_dev, source_ino;
@@ -90,6 +92,7 @@ struct journal_entry {
 	uint32_t mode; /* of what comes; of what goes, if it is deleted */
 	uint32_t old_mode;
 	uint32_t new_uid, new_gid; /* as it was staged */
+	uint32_t old_uid, old_gid; /* as who planned saw them */
 	uint64_t number;
 	uint64_t new_ino, new_size;
 	int64_t mtime_ns; /* of what comes */

@@ -144,6 +144,8 @@ static void fill(struct plan *p, const struct change *c,
 		.old_mode = old->st_mode,
 		.old_ino = old->st_ino,
 		.old_size = (uint64_t)old->st_size,
+		.old_uid = old->st_uid,
+		.old_gid = old->st_gid,
 		.old_mtime_ns = (int64_t)old->st_mtim.tv_sec * 1000000000 +
 				old->st_mtim.tv_nsec,
 		.number = p->next++,

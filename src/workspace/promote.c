@@ -156,7 +156,8 @@ static int fill_head(struct promotion *p, const struct promote_layer *l)
 	struct stat st;
 	int r = 0;
 
-	p->head = (struct journal_head){.magic = JOURNAL_MAGIC};
+	p->head = (struct journal_head){.magic = JOURNAL_MAGIC,
+					.layout = JOURNAL_LAYOUT};
 	if (fstat(l->source_fd, &st) < 0)
 		return -errno;
 	p->head.source_dev = st.st_dev;

@@ -576,6 +576,14 @@ def a_task_that_is_promoted_whole_can_be_removed_like_one_without_changes(box):
 
 
 @case
+def a_task_without_changes_says_so(box):
+    for words in ((), ('--source', 'none')):
+        task = task_of(box.sh('true', '--json', *words))
+        promote(box, task).expect(0, text='has no changes to promote')
+        box.pinfold('undo', task).expect(125, text='nothing to undo')
+
+
+@case
 def what_does_not_exist_is_refused_by_name(box):
     box.pinfold('refresh').expect(125, text='there is no refresh')
     box.pinfold('promote', '--merge').expect(125, text='there is no --merge')
