@@ -240,6 +240,24 @@ static int reopen(struct back *b, struct journal_entry *e, struct error *err)
 		       : 0;
 }
 
+static int close_again(struct back *b, const struct journal_entry *e,
+		       struct error *err)
+{
+	const char *name;
+	int r, dir_fd;
+
+	if (!place_makes_directory(e) || e->act == ACT_MODE ||
+	    e->state != STATE_PLACED)
+		return 0;
+	dir_fd = tree_parent(&b->tree, e->path, &name);
+	r = dir_fd < 0 ? dir_fd
+		       : place_set_mode(dir_fd, name, e->new_ino,
+					e->mode & 07777, NULL);
+	return r != 0 && r != -ESTALE && !place_is_lost(r)
+		       ? place_fail(err, r, "close again", e)
+		       : 0;
+}
+
 int place_back(struct journal *j, int source_fd, int stage_fd, bool undo,
 	       uint64_t *ret_left, struct error *err)
 {
@@ -256,6 +274,9 @@ int place_back(struct journal *j, int source_fd, int stage_fd, bool undo,
 	tree_forget(&b.tree);
 	for (size_t i = n; i > 0 && r == 0; i--)
 		r = back_one(&b, journal_at(j, index[i - 1]), err);
+	/* What stays is closed again as it was. */
+	for (size_t i = n; i > 0 && r == 0 && b.left > 0; i--)
+		r = close_again(&b, journal_at(j, index[i - 1]), err);
 	tree_done(&b.tree);
 	*ret_left = b.left;
 	return r;

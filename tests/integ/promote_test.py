@@ -276,12 +276,15 @@ def an_undo_leaves_what_was_changed_since_and_names_it(box):
     for name in ('a', 'b', 'c'):
         box.write(name, name)
     task = task_of(box.sh('for f in a b c; do echo x >>$f; done; rm -f c; '
-                          'mkdir d; echo >d/in; echo >e', '--json'))
+                          'mkdir d; echo >d/in; echo >e; chmod 550 d',
+                          '--json'))
     promote(box).expect(0)
     with open(f'{box.source}/a', 'a', encoding='ascii') as f:
         f.write('host')
     box.write('c', 'host')
+    os.chmod(f'{box.source}/d', 0o750)
     box.write('d/host', 'host')
+    os.chmod(f'{box.source}/d', 0o550)
     r = box.pinfold('undo')
     equal(r.status, 1)
     text = r.out.decode()
@@ -292,10 +295,12 @@ def an_undo_leaves_what_was_changed_since_and_names_it(box):
     equal(read(box, 'c'), b'host')
     equal(listed(box), ['a', 'b', 'c', 'd'])
     equal(os.listdir(f'{box.source}/d'), ['host'])
+    equal(os.stat(f'{box.source}/d').st_mode & 0o777, 0o550)
     check('b' in pending(box, task) and 'a' not in pending(box, task),
           pending(box, task))
     # Once the host has given way the rest comes back too.
     os.unlink(f'{box.source}/c')
+    os.chmod(f'{box.source}/d', 0o750)
     os.unlink(f'{box.source}/d/host')
     equal(box.pinfold('undo').status, 1)
     equal(read(box, 'c'), b'c')
