@@ -273,10 +273,12 @@ static int divide_scope(const char *id)
 	struct cgroup c;
 	struct error err;
 
-	if (cgroup_make_delegated(&c, id, &tried_limits, &err) < 0)
-		return -err.code & 0x7f;
+	int r = cgroup_make_delegated(&c, id, &err);
+
+	if (r == 0)
+		r = cgroup_limit(&c, &tried_limits, &err);
 	cgroup_remove(&c);
-	return 0;
+	return -r & 0x7f;
 }
 
 static int divided(int status, struct error *err)
@@ -347,11 +349,14 @@ static void check_cgroup(struct finding *f, const struct trial *t)
 	struct error err;
 
 	(void)t;
-	if (cgroup_at_hand(&tried_limits) &&
-	    cgroup_make(&c, "doctor", &tried_limits, &err) == 0) {
-		const char *memory = cgroup_mechanism(&c, CGROUP_MEMORY);
-		bool both = memory && cgroup_mechanism(&c, CGROUP_PIDS);
+	if (cgroup_at_hand(&tried_limits)) {
+		const char *memory = NULL;
+		bool both;
 
+		cgroup_make(&c, "doctor");
+		if (cgroup_limit(&c, &tried_limits, &err) == 0)
+			memory = cgroup_mechanism(&c, CGROUP_MEMORY);
+		both = memory && cgroup_mechanism(&c, CGROUP_PIDS);
 		cgroup_remove(&c);
 		if (both) {
 			say(f, HEALTH_OK, NULL, NULL, memory);

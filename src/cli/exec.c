@@ -123,7 +123,7 @@ static int attend(struct front *f, const struct options *o, struct policy *p,
 	if (bad == 0)
 		bad = front_exec(f, workdir, o->rest + 1, env.items, flags, err);
 	if (bad == 0)
-		bad = front_attend(f, NULL, flags, false, outcome, err);
+		bad = front_attend(f, flags, false, outcome, err);
 	return bad;
 }
 

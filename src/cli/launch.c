@@ -41,6 +41,8 @@ void launch_done(struct launch *l)
 {
 	front_done(&l->front);
 	plan_done(&l->plan);
+	container_clones_done(&l->clones);
+	free(l->programs);
 	strlist_done(&l->env);
 	buf_done(&l->snapshot);
 	secrets_done(&l->secrets);
@@ -228,8 +230,7 @@ static int fill_spec(struct launch *l, struct error *err)
 	    fill_read(l) < 0 ||
 	    copy_list(&s->write, &l->policy.write) < 0)
 		return error_set(err, -ENOMEM, "out of memory");
-	r = launch_hide(l, err);
-	return r < 0 ? r : identity_fill(s, l->policy.identity, l->id, err);
+	return launch_hide(l, err);
 }
 
 /* What the record will say of the task beside its sandbox. 0 or negative. */
@@ -274,6 +275,9 @@ static int fill_plan(struct launch *l, const struct options *o, bool stay,
 
 	if (r < 0)
 		return r;
+	p->task_path = str_format("%s/tasks/%s", l->state.path, l->id);
+	if (!p->task_path)
+		return error_set(err, -ENOMEM, "out of memory");
 	p->stay = stay;
 	p->caller_uid = getuid();
 	p->started_us = time_wall_us();
@@ -344,6 +348,33 @@ static void give_up(struct launch *l)
 		forget(l);
 }
 
+/*
+ * A control group for the task, where none can be made beside ours. Where there
+ * is nobody to ask, nothing is looked at: this is on the way of every start.
+ */
+static int find_group(struct launch *l, bool stay, struct error *err)
+{
+	const struct policy_limits *want = &l->policy.limits;
+	const struct cgroup_limits groups = {.memory = want->memory,
+					     .processes = want->processes,
+					     .cpus_milli = want->cpus_milli};
+	struct error why;
+	int r = delegate_reachable(&why);
+
+	if (r == 0 && cgroup_at_hand(&groups))
+		return 0;
+	if (r == 0 && stay)
+		r = delegate_lasts(l->plan.spec.user, &why);
+	if (r == 0)
+		r = delegate_scope(l->front.keeper, l->id, &why);
+	l->plan.delegated = r == 0;
+	if (r == 0)
+		return 0;
+	/* Said where none could be made. */
+	l->plan.no_group = str_format("none from systemd: %s", why.text);
+	return l->plan.no_group ? 0 : error_set(err, -ENOMEM, "out of memory");
+}
+
 static int prepare(struct launch *l, const struct options *o, bool stay,
 		   struct error *err)
 {
@@ -368,6 +399,15 @@ static int prepare(struct launch *l, const struct options *o, bool stay,
 	state_sweep(&l->state, launch_clean_lost, NULL, &ignored);
 	r = state_task_new(&l->state, l->id, &l->task_fd, &l->lock_fd, err);
 	if (r == 0)
+		r = identity_fill(&l->plan.spec, l->policy.identity, l->id,
+				  err);
+	/* From here on the keeper builds beside us. */
+	if (r == 0)
+		r = find_group(l, stay, err);
+	if (r == 0)
+		r = front_begin(&l->front, &l->plan.spec, l->plan.delegated,
+				err);
+	if (r == 0)
 		r = fill_plan(l, o, stay, err);
 	if (r == 0 && stay)
 		r = fill_socket(l, err);
@@ -376,49 +416,30 @@ static int prepare(struct launch *l, const struct options *o, bool stay,
 	return r;
 }
 
-/* A control group for the task, where none can be made beside ours. */
-static int find_group(struct launch *l, struct error *err)
-{
-	const struct policy_limits *want = &l->plan.spec.limits;
-	const struct cgroup_limits groups = {.memory = want->memory,
-					     .processes = want->processes,
-					     .cpus_milli = want->cpus_milli};
-	struct error why;
-	int r = 0;
-
-	if (cgroup_at_hand(&groups))
-		return 0;
-	if (l->plan.stay)
-		r = delegate_lasts(l->plan.spec.user, &why);
-	if (r == 0)
-		r = delegate_scope(l->front.keeper, l->id, &why);
-	if (r == 0) {
-		l->plan.delegated = true;
-		return 0;
-	}
-	l->plan.no_group = str_format("none from systemd: %s", why.text);
-	return l->plan.no_group ? 0 : error_set(err, -ENOMEM, "out of memory");
-}
-
 int launch_start(struct launch *l, const struct options *o, bool stay,
 		 struct error *err)
 {
-	int r;
+	int r = state_new_id(l->id, err);
 
-	l->plan.programs = launch_programs();
-	if (!l->plan.programs)
+	if (r < 0)
+		return r;
+	l->programs = launch_programs();
+	if (!l->programs)
 		return error_set(err, -ENOENT,
 				 "pinfold-keeper is missing: it belongs beside "
 				 "pinfold or in ../lib/pinfold");
-	r = front_spawn(&l->front, l->plan.programs, err);
+	r = front_spawn(&l->front, l->programs, l->id, err);
 	if (r == 0)
 		r = prepare(l, o, stay, err);
-	if (r == 0)
-		r = find_group(l, err);
 	if (r == 0)
 		r = front_send_plan(&l->front, &l->plan, l->snapshot.data,
 				    l->snapshot.len, l->task_fd, l->lock_fd, err);
 	/* Beside the keeper's work, and before anything may be run. */
+	if (r == 0)
+		r = container_clone(&l->plan.spec, &l->clones, err);
+	if (r == 0)
+		r = front_send_clones(&l->front, l->clones.fds, l->clones.n,
+				      err);
 	if (r == 0)
 		r = write_snapshot(l, err);
 	if (r == 0 && front_signal())

@@ -11,6 +11,7 @@
 #include "task/front.h"
 #include "task/plan.h"
 #include "task/state.h"
+#include "tier/container.h"
 #include "workspace/secrets.h"
 #include "workspace/source.h"
 
@@ -23,6 +24,8 @@ struct launch {
 	struct state state;
 	struct task_plan plan;
 	struct front front;
+	struct container_clones clones;
+	char *programs; /* directory of pinfold's other programs */
 	struct buf snapshot; /* canonical JSON of policy */
 	struct strlist env; /* of the command */
 	char id[STATE_ID_SIZE];

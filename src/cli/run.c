@@ -6,6 +6,7 @@
 #include "cli/own.h"
 #include "cli/report.h"
 #include "workspace/changes.h"
+#include "workspace/layer.h"
 #include "workspace/protect.h"
 
 #include <errno.h>
@@ -57,7 +58,8 @@ static int no_run(const struct options *o, const struct launch *l,
 	struct record r;
 
 	record_init(&r);
-	snprintf(r.id, sizeof(r.id), "%s", l->id);
+	if (l->task_fd >= 0)
+		snprintf(r.id, sizeof(r.id), "%s", l->id);
 	r.state = RECORD_ENDED;
 	r.reason = sig ? REASON_STOPPED : REASON_REFUSED;
 	r.signal = sig;
@@ -268,6 +270,41 @@ static int report(struct launch *l, const struct options *o,
 	return status;
 }
 
+/* While the sandbox is being killed: what only its overlay used. */
+static void remove_work(void *arg)
+{
+	const struct launch *l = arg;
+	struct error ignored;
+
+	layer_remove(l->task_fd, "work", &ignored);
+}
+
+/*
+ * Ends our side while the keeper ends its own. What cannot be removed stays
+ * for the next sweep, as does everything when we die before our last line.
+ */
+static int finish(struct launch *l, const struct options *o,
+		  struct front_outcome *outcome)
+{
+	struct error ignored;
+	int status, r;
+
+	/* Known at this point are those that are none. */
+	r = outcome->ended.changes_known
+		    ? state_task_drop_changes(l->task_fd, &ignored)
+		    : layer_remove(l->task_fd, "work", &ignored);
+	if (r < 0)
+		outcome->ended.left_over = true;
+	/* Nothing of the task is left when we speak of its end. */
+	front_done(&l->front);
+	status = report(l, o, outcome);
+	if (outcome->ended.left_over)
+		launch_abandon(l);
+	else
+		state_task_end(&l->state, l->id);
+	return status;
+}
+
 int verb_run(const struct options *o)
 {
 	uint32_t flags = launch_exec_flags(o);
@@ -278,6 +315,8 @@ int verb_run(const struct options *o)
 
 	front_catch_signals();
 	launch_init(&l);
+	l.front.ending = remove_work;
+	l.front.ending_arg = &l;
 	r = open_json(o, &err);
 	if (r == 0)
 		r = launch_start(&l, o, false, &err);
@@ -288,22 +327,14 @@ int verb_run(const struct options *o)
 		r = front_exec(&l.front, l.plan.workdir, o->rest, l.env.items,
 			       flags, &err);
 	if (r == 0)
-		r = front_attend(&l.front, &l.plan, flags, true, &outcome,
-				 &err);
+		r = front_attend(&l.front, flags, true, &outcome, &err);
 	if (r < 0 || outcome.interrupted) {
 		launch_abandon(&l);
 		status = no_run(o, &l, &err);
 	} else if (outcome.lost && !outcome.ended_known) {
 		status = lost(&l, options_has(o, OPT_JSON));
 	} else {
-		/* Nothing of the task is left when we speak of its end. */
-		front_done(&l.front);
-		status = report(&l, o, &outcome);
-		/* Last: a sweep finds who dies before this. */
-		if (outcome.ended.left_over)
-			launch_abandon(&l);
-		else
-			state_task_end(&l.state, l.id);
+		status = finish(&l, o, &outcome);
 	}
 	launch_done(&l);
 	return status;

@@ -15,7 +15,7 @@ int verb_start(const struct options *o)
 	launch_init(&l);
 	r = launch_start(&l, o, true, &err);
 	if (r == 0)
-		r = front_wait_ready(&l.front, &l.plan, &err);
+		r = front_wait_ready(&l.front, &err);
 	if (front_signal()) {
 		launch_abandon(&l);
 		status = 128 + front_signal();

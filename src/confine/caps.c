@@ -36,6 +36,11 @@ int caps_keep_over_exec(const int *caps, int n)
 	return r;
 }
 
+void caps_not_over_exec(void)
+{
+	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+}
+
 int caps_seal(void)
 {
 	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)

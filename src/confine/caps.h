@@ -8,6 +8,9 @@
  */
 int caps_keep_over_exec(const int *caps, int n);
 
+/* No program that this process starts has them any more by that. */
+void caps_not_over_exec(void);
+
 /*
  * Empties the ambient and the bounding set: no later exec gains anything. The
  * caller keeps what it has. 0 or -errno.

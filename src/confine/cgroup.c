@@ -224,54 +224,58 @@ static int set_v2(struct cgroup *c, const struct cgroup_limits *l,
 	return r;
 }
 
-static bool is_wanted(const struct cgroup *c, int k,
-		      const struct cgroup_limits *l)
+/* Makes our directory below its parent, if that lets us. */
+static void make_dir(struct cgroup *c, int k, const char *file)
 {
-	if (k == CGROUP_UNIFIED)
-		return c->v2 || c->dir[CGROUP_PIDS] < 0 || l->count_cpu;
-	if (k == CGROUP_CPU && l->cpus_milli == NONE)
-		return false;
-	return !c->v2;
-}
-
-/* Makes our directory below each parent that lets us; the rest stays out. */
-static void make_dirs(struct cgroup *c, const struct cgroup_limits *l)
-{
-	for (int i = 0; i < CGROUP_COUNT; i++) {
-		if (c->parent[i] < 0 || !is_wanted(c, i, l))
-			continue;
-		if (mkdirat(c->parent[i], c->name, 0755) < 0)
-			continue;
-		c->dir[i] = openat(c->parent[i], c->name,
-				   O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (c->dir[i] >= 0 && i != CGROUP_UNIFIED)
-			c->tasks[i] = openat(c->dir[i], "tasks",
-					     O_WRONLY | O_CLOEXEC);
-		/* A group that nothing can be put into is none. */
-		if (c->dir[i] < 0 ||
-		    (i != CGROUP_UNIFIED && c->tasks[i] < 0)) {
-			close_fd(c->dir[i]);
-			c->dir[i] = -1;
-			unlinkat(c->parent[i], c->name, AT_REMOVEDIR);
-		}
+	if (c->parent[k] < 0 || c->dir[k] >= 0 ||
+	    mkdirat(c->parent[k], c->name, 0755) < 0)
+		return;
+	c->dir[k] = openat(c->parent[k], c->name,
+			   O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (c->dir[k] >= 0 && file)
+		c->tasks[k] = openat(c->dir[k], file, O_WRONLY | O_CLOEXEC);
+	/* A group that nothing can be put into is none. */
+	if (c->dir[k] < 0 || (file && c->tasks[k] < 0)) {
+		close_fd(c->dir[k]);
+		c->dir[k] = -1;
+		unlinkat(c->parent[k], c->name, AT_REMOVEDIR);
 	}
 }
 
-int cgroup_make(struct cgroup *c, const char *id,
-		const struct cgroup_limits *limits, struct error *err)
+void cgroup_make(struct cgroup *c, const char *id)
 {
-	int r;
-
 	init(c, id);
 	find_parents(c);
 	choose_v2(c);
-	make_dirs(c, limits);
+	if (c->v2 || !can_make(c, CGROUP_PIDS))
+		make_dir(c, CGROUP_UNIFIED, NULL);
 	if (c->v2 && c->dir[CGROUP_UNIFIED] < 0)
 		c->v2 = false;
-	r = c->v2 ? set_v2(c, limits, err) : set_v1(c, limits, err);
-	if (r < 0)
-		cgroup_remove(c);
-	return r;
+}
+
+int cgroup_limit(struct cgroup *c, const struct cgroup_limits *limits,
+		 struct error *err)
+{
+	if (c->v2)
+		return set_v2(c, limits, err);
+	make_dir(c, CGROUP_MEMORY, "tasks");
+	make_dir(c, CGROUP_PIDS, "tasks");
+	if (limits->cpus_milli != NONE)
+		make_dir(c, CGROUP_CPU, "tasks");
+	if (limits->count_cpu)
+		make_dir(c, CGROUP_UNIFIED, "cgroup.procs");
+	return set_v1(c, limits, err);
+}
+
+size_t cgroup_files(const struct cgroup *c, int ret[CGROUP_COUNT])
+{
+	size_t n = 0;
+
+	for (int i = 0; i < CGROUP_COUNT; i++) {
+		if (c->tasks[i] >= 0)
+			ret[n++] = c->tasks[i];
+	}
+	return n;
 }
 
 /* Our own group, where its line is the version 2 one. */
@@ -316,8 +320,7 @@ static int divide(int own, struct error *err)
 	return 0;
 }
 
-int cgroup_make_delegated(struct cgroup *c, const char *id,
-			  const struct cgroup_limits *limits, struct error *err)
+int cgroup_make_delegated(struct cgroup *c, const char *id, struct error *err)
 {
 	int r;
 
@@ -329,11 +332,10 @@ int cgroup_make_delegated(struct cgroup *c, const char *id,
 	c->v2 = true;
 	r = divide(c->parent[CGROUP_UNIFIED], err);
 	if (r == 0) {
-		make_dirs(c, limits);
-		r = c->dir[CGROUP_UNIFIED] < 0
-			    ? error_set(err, -EACCES, "cannot make a group in "
-					"the delegated cgroup")
-			    : set_v2(c, limits, err);
+		make_dir(c, CGROUP_UNIFIED, NULL);
+		if (c->dir[CGROUP_UNIFIED] < 0)
+			r = error_set(err, -EACCES, "cannot make a group in "
+				      "the delegated cgroup");
 	}
 	if (r < 0)
 		cgroup_remove(c);
@@ -354,17 +356,6 @@ const char *cgroup_mechanism(const struct cgroup *c, enum cgroup_controller k)
 int cgroup_unified(const struct cgroup *c)
 {
 	return c->dir[CGROUP_UNIFIED];
-}
-
-int cgroup_enter_v1(const struct cgroup *c)
-{
-	/* "0" in "tasks" is the one move that takes no lock of all CPUs
-	 * (cgroup_procs_write_start in the kernel's cgroup.c). */
-	for (int i = 0; i < CGROUP_UNIFIED; i++) {
-		if (c->tasks[i] >= 0 && write(c->tasks[i], "0", 1) != 1)
-			return -errno;
-	}
-	return 0;
 }
 
 /* The number behind "key " in a flat-keyed file; 0 when it is not there. */

@@ -23,12 +23,12 @@ enum cgroup_controller {
 struct cgroup {
 	int parent[CGROUP_COUNT]; /* directories that hold ours; -1: none */
 	int dir[CGROUP_COUNT];    /* ours; -1: this controller is not used */
-	int tasks[CGROUP_COUNT];  /* version 1: its file "tasks" */
+	int tasks[CGROUP_COUNT];  /* file that takes a process in, or -1 */
 	bool v2;                  /* the controllers are version 2's */
 	char name[48];            /* of each of our directories */
 };
 
-/* Limits for cgroup_make; UINT64_MAX: none. */
+/* Limits for cgroup_limit; UINT64_MAX: none. */
 struct cgroup_limits {
 	uint64_t memory;
 	uint64_t processes;
@@ -39,17 +39,31 @@ struct cgroup_limits {
 };
 
 /*
- * Makes the task's groups, named pinfold-ID, beside or below the caller's own.
- * A controller that is missing or not writable is left out (dir stays -1);
- * only a limit that could not be written although its group was made is an
- * error. Nothing is left behind on failure.
+ * The task's groups are named pinfold-ID and made beside or below the caller's
+ * own. This makes the version 2 one, in which the first process is started
+ * before its limits are known: it cannot be moved there cheaply.
  */
-int cgroup_make(struct cgroup *c, const char *id,
-		const struct cgroup_limits *limits, struct error *err);
+void cgroup_make(struct cgroup *c, const char *id);
 
 /*
- * True if cgroup_make would find a group for each of these limits, without
- * making one.
+ * Sets the limits, in version 1 groups that are made now. A controller that is
+ * missing or not writable is left out (dir stays -1); an error is a limit that
+ * could not be written although its group is there. The groups stay the
+ * caller's to remove.
+ */
+int cgroup_limit(struct cgroup *c, const struct cgroup_limits *limits,
+		 struct error *err);
+
+/*
+ * The files of groups that cgroup_limit made. The task's first process writes
+ * "0" into each while it is alone: in "tasks" that is the one move that takes
+ * no lock of all CPUs (cgroup_procs_write_start in the kernel's cgroup.c).
+ * They stay the group's. Returns how many.
+ */
+size_t cgroup_files(const struct cgroup *c, int ret[CGROUP_COUNT]);
+
+/*
+ * True if a group for each of these limits could be made, without making one.
  */
 bool cgroup_at_hand(const struct cgroup_limits *limits);
 
@@ -58,9 +72,7 @@ bool cgroup_at_hand(const struct cgroup_limits *limits);
  * the caller, alone in it and with one thread, moves into a child "keeper", so
  * that the group may hand its controllers down. Who delegated it removes it.
  */
-int cgroup_make_delegated(struct cgroup *c, const char *id,
-			  const struct cgroup_limits *limits,
-			  struct error *err);
+int cgroup_make_delegated(struct cgroup *c, const char *id, struct error *err);
 
 /* "cgroup v2", "cgroup v1", or NULL when the controller is not used. */
 const char *cgroup_mechanism(const struct cgroup *c, enum cgroup_controller k);
@@ -70,12 +82,6 @@ const char *cgroup_mechanism(const struct cgroup *c, enum cgroup_controller k);
  * process in later would wait for every CPU (a grace period, ten milliseconds).
  */
 int cgroup_unified(const struct cgroup *c);
-
-/*
- * Moves the calling thread, which is alone in its process, into the version 1
- * groups. May be called between vfork and exec. 0 or a negative errno.
- */
-int cgroup_enter_v1(const struct cgroup *c);
 
 /*
  * The limit of ours that was hit ("memory", "processes"), or NULL: groups above

@@ -198,3 +198,39 @@ bool ids_in_chroot(int r)
 		       root.stx_mnt_id != first.stx_mnt_id;
 	return r == -EPERM && prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == 0;
 }
+
+static bool sysctl_is(const char *path, char value)
+{
+	AUTO_BUF struct buf b = BUF_INIT(64);
+
+	return io_read_file(AT_FDCWD, path, &b) == 0 && b.len > 0 &&
+	       b.data[0] == value;
+}
+
+/* Why the kernel refuses a user namespace, and what changes that. */
+static const char *userns_fix(int r)
+{
+	if (r == -ENOSPC || r == -EUSERS)
+		return "user.max_user_namespaces is used up: sudo sysctl "
+		       "user.max_user_namespaces=10000";
+	if (sysctl_is("/proc/sys/kernel/unprivileged_userns_clone", '0'))
+		return "sudo sysctl kernel.unprivileged_userns_clone=1";
+	if (sysctl_is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+		      '1'))
+		return "AppArmor forbids it: sudo apparmor_parser -r "
+		       "/etc/apparmor.d/pinfold (after make install)";
+	if (ids_in_chroot(r))
+		return "this is a chroot, where the kernel makes none: "
+		       IDS_CHROOT_FIX;
+	return "`pinfold doctor` names the cause and the command that fixes "
+	       "it";
+}
+
+int ids_userns_blocked(int r, struct error *err)
+{
+	if (r == -EPERM || r == -EACCES || r == -ENOSPC || r == -EUSERS)
+		return error_prefix(err,
+				    "this machine does not let us make a user "
+				    "namespace; %s", userns_fix(r));
+	return r;
+}

@@ -41,6 +41,12 @@ int ids_userns_fd(const struct id_extent *uids, size_t n_uids,
 		  struct error *err);
 
 /*
+ * Adds to the text of an error of making a user namespace what forbids it here
+ * and the way out. Returns r, the error.
+ */
+int ids_userns_blocked(int r, struct error *err);
+
+/*
  * The range that /etc/subuid (or subgid) gives to name or to the number id.
  * 0, or -ENOENT with the line to add.
  */

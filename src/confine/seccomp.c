@@ -19,6 +19,7 @@ static const struct sock_fprog programs[] = {
 	[SECCOMP_INIT_NESTING] = PROGRAM(filter_init_nesting),
 	[SECCOMP_KEEPER] = PROGRAM(filter_keeper),
 	[SECCOMP_WATCH] = PROGRAM(filter_watch),
+	[SECCOMP_WAITER] = PROGRAM(filter_waiter),
 	[SECCOMP_POLICY] = PROGRAM(filter_policy),
 	[SECCOMP_DIFF] = PROGRAM(filter_diff),
 };

@@ -22,6 +22,8 @@ enum seccomp_filter {
 	/* Our own programs once they are ready. */
 	SECCOMP_KEEPER,
 	SECCOMP_WATCH,
+	/* For who waits until watch is needed, and so for watch too. */
+	SECCOMP_WAITER,
 	SECCOMP_POLICY,
 	SECCOMP_DIFF,
 };

@@ -1,6 +1,6 @@
 #include "task/keeper.h"
 
-int main(void)
+int main(int argc, char *argv[])
 {
-	return keeper_main();
+	return argc == 3 ? keeper_main(argv[1], argv[2]) : 125;
 }

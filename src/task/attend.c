@@ -8,7 +8,6 @@
 #include "base/cleanup.h"
 #include "base/time.h"
 #include "task/front.h"
-#include "task/front_private.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -431,7 +430,7 @@ static void take_streams(struct attendance *a, struct message *m)
 }
 
 /* 1: go on, 0: this channel says no more, negative: failed. */
-static int handle_message(struct attendance *a, const struct task_plan *plan)
+static int handle_message(struct attendance *a)
 {
 	static struct message m;
 	struct failure failure;
@@ -451,10 +450,6 @@ static int handle_message(struct attendance *a, const struct task_plan *plan)
 	}
 	r = 1;
 	switch (m.type) {
-	case FRONT_NEED_MAPS:
-		r = front_maps(a->front, plan, a->err);
-		r = r < 0 ? r : 1;
-		break;
 	case FRONT_STREAMS:
 		take_streams(a, &m);
 		break;
@@ -468,6 +463,10 @@ static int handle_message(struct attendance *a, const struct task_plan *plan)
 		memcpy(&a->outcome->done, m.data, sizeof(a->outcome->done));
 		a->outcome->done_known = true;
 		a->deadline_us = 0;
+		break;
+	case FRONT_ENDING:
+		if (a->front->ending)
+			a->front->ending(a->front->ending_arg);
 		break;
 	case FRONT_ENDED:
 		memcpy(&a->outcome->ended, m.data, sizeof(a->outcome->ended));
@@ -544,8 +543,7 @@ static bool is_interrupted(const struct attendance *a)
 	return true;
 }
 
-static int attend_loop(struct attendance *a, const struct task_plan *plan,
-		       bool whole_task)
+static int attend_loop(struct attendance *a, bool whole_task)
 {
 	while (!finished(a, whole_task)) {
 		struct pollfd p[AT_COUNT];
@@ -563,7 +561,7 @@ static int attend_loop(struct attendance *a, const struct task_plan *plan,
 		if (p[AT_WAKE].revents)
 			wake_drain();
 		attend_streams(a, p);
-		r = p[AT_CHANNEL].revents ? handle_message(a, plan) : 0;
+		r = p[AT_CHANNEL].revents ? handle_message(a) : 0;
 		handle_deadline(a);
 		if (r < 0)
 			return r;
@@ -571,9 +569,8 @@ static int attend_loop(struct attendance *a, const struct task_plan *plan,
 	return 0;
 }
 
-int front_attend(struct front *f, const struct task_plan *plan,
-		 uint32_t flags, bool whole_task, struct front_outcome *ret,
-		 struct error *err)
+int front_attend(struct front *f, uint32_t flags, bool whole_task,
+		 struct front_outcome *ret, struct error *err)
 {
 	struct attendance a = {.front = f, .flags = flags, .in = -1,
 			       .in_copy = flags & EXEC_TTY,
@@ -588,7 +585,7 @@ int front_attend(struct front *f, const struct task_plan *plan,
 	a.err_stream = flags & (EXEC_MERGE | EXEC_TTY) ? 0 : 1;
 	a.in_terminal = !(flags & (EXEC_TTY | EXEC_NO_STDIN)) && isatty(0);
 	install_handlers(&a, whole_task);
-	r = attend_loop(&a, plan, whole_task);
+	r = attend_loop(&a, whole_task);
 	if (r == 0 && ret->lost)
 		r = front_spawn_error(err);
 	terminal_restore(&a);

@@ -34,6 +34,16 @@ static int bus_path(char *path, size_t size, struct error *err)
 	return 0;
 }
 
+int delegate_reachable(struct error *err)
+{
+	char path[PATH_MAX];
+	int r = bus_path(path, sizeof(path), err);
+
+	if (r < 0)
+		return r;
+	return access(path, W_OK) < 0 ? error_errno(err, "%s", path) : 0;
+}
+
 /* One property: a structure of its name and a variant, whose value follows. */
 static void put_property(struct buf *args, const char *name, const char *type)
 {

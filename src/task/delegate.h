@@ -26,6 +26,9 @@ int delegate_scope(pid_t pid, const char *id, struct error *err);
  */
 int delegate_lasts(const char *user, struct error *err);
 
+/* 0 where there is a bus to ask systemd on; negative with the reason. */
+int delegate_reachable(struct error *err);
+
 /* The arguments of the call (StartTransientUnit) and their signature. */
 #define DELEGATE_SIGNATURE "ssa(sv)a(sa(sv))"
 void delegate_arguments(struct buf *args, const char *scope, pid_t pid);

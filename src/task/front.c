@@ -2,15 +2,16 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "confine/caps.h"
 #include "confine/ids.h"
 #include "confine/start.h"
 #include "confine/sys.h"
 #include "task/exec_args.h"
-#include "task/front_private.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/capability.h>
 #include <linux/kcmp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,8 +22,21 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
+/*
+ * Over the keeper's own namespace alone: mounts, and what an overlay does in
+ * its name with files of ids that are mapped there.
+ */
+static const int keeper_caps[] = {
+	CAP_SYS_ADMIN, CAP_CHOWN,  CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH,
+	CAP_FOWNER,    CAP_FSETID, CAP_MKNOD,	     CAP_SETFCAP,
+	CAP_SETUID,    CAP_SETGID, CAP_KILL,	     CAP_SYS_PTRACE,
+	CAP_SYS_RESOURCE,
+};
+
 struct keeper_start {
 	char program[PATH_MAX];
+	char programs[PATH_MAX];
+	char id[64];
 	int fds[KEEPER_FD_COUNT]; /* what goes to which number */
 	int error;
 };
@@ -34,12 +48,17 @@ static _Alignas(16) char keeper_stack[16384];
 /* In the child, which goes on beside us until it execs. */
 static int keeper_child(void *arg)
 {
-	static char *const argv[] = {(char *)(uintptr_t) "pinfold-keeper",
-				     NULL};
 	static char *const envp[] = {NULL};
 	struct keeper_start *s = arg;
+	char *const argv[] = {(char *)(uintptr_t) "pinfold-keeper", s->id,
+			      s->programs, NULL};
 	sigset_t none;
+	int r = caps_keep_over_exec(keeper_caps, ARRAY_SIZE(keeper_caps));
 
+	if (r < 0) {
+		s->error = -r;
+		_exit(125);
+	}
 	for (int i = KEEPER_FD_CHANNEL; i < KEEPER_FD_COUNT; i++)
 		s->fds[i] = fcntl(s->fds[i], F_DUPFD, 64);
 	for (int i = KEEPER_FD_CHANNEL; i < KEEPER_FD_COUNT; i++) {
@@ -85,7 +104,8 @@ static int seal_plan(const struct task_plan *plan, struct error *err)
 	return fd;
 }
 
-int front_spawn(struct front *f, const char *programs, struct error *err)
+int front_spawn(struct front *f, const char *programs, const char *id,
+		struct error *err)
 {
 	AUTO_CLOSE int self = sys_pidfd_open(getpid());
 	AUTO_CLOSE int inner = -1;
@@ -93,6 +113,8 @@ int front_spawn(struct front *f, const char *programs, struct error *err)
 	int pair[2], r;
 
 	*start = (struct keeper_start){0};
+	snprintf(start->id, sizeof(start->id), "%s", id);
+	snprintf(start->programs, sizeof(start->programs), "%s", programs);
 	if (self < 0 || snprintf(start->program, sizeof(start->program),
 				 "%s/pinfold-keeper", programs) >=
 				(int)sizeof(start->program))
@@ -108,10 +130,15 @@ int front_spawn(struct front *f, const char *programs, struct error *err)
 	start->fds[KEEPER_FD_PARENT] = self;
 	/* The descriptors are copied with the clone; memory is shared until
 	 * the child execs, which is why it has a stack that stays. */
-	f->keeper = start_beside(keeper_child, start, 0, -1, keeper_stack,
-				 sizeof(keeper_stack), &f->keeper_pidfd);
-	if (f->keeper < 0)
-		return error_errno(err, "cannot start %s", start->program);
+	f->keeper = start_beside(keeper_child, start, CLONE_NEWUSER, -1,
+				 keeper_stack, sizeof(keeper_stack),
+				 &f->keeper_pidfd);
+	if (f->keeper < 0) {
+		r = error_errno(err, "cannot create the keeper's user "
+				     "namespace");
+		f->keeper = 0;
+		return ids_userns_blocked(r, err);
+	}
 	return 0;
 }
 
@@ -236,36 +263,56 @@ static int run_mapper(const char *program, pid_t pid, const struct id_map *m,
 	return 0;
 }
 
-static int write_maps(const struct front *f, const struct task_plan *plan,
+static int write_maps(const struct front *f, const struct sandbox_spec *s,
 		      struct error *err)
 {
-	const struct sandbox_spec *s = &plan->spec;
 	const struct id_extent all = {0, 0, UINT32_MAX};
 	int r;
 
 	if (s->root_caller)
 		return ids_write_maps(f->keeper, false, &all, 1, &all, 1, err);
+	if (s->identity == IDENTITY_SINGLE)
+		return ids_write_maps(f->keeper, true, s->keeper_uids.extent,
+				      s->keeper_uids.n, s->keeper_gids.extent,
+				      s->keeper_gids.n, err);
 	r = run_mapper("newuidmap", f->keeper, &s->keeper_uids, err);
 	if (r == 0)
 		r = run_mapper("newgidmap", f->keeper, &s->keeper_gids, err);
 	return r;
 }
 
-int front_maps(struct front *f, const struct task_plan *plan, struct error *err)
+int front_begin(struct front *f, const struct sandbox_spec *s, bool delegated,
+		struct error *err)
 {
-	int r;
+	const struct begin begin = {.delegated = delegated};
+	int r = write_maps(f, s, err);
 
-	if (!plan || f->keeper <= 0)
-		return error_set(err, -EPROTO, "id maps were asked for late");
-	r = write_maps(f, plan, err);
 	if (r < 0)
-		return r;
-	r = channel_send(f->channel, FRONT_MAPS_DONE, NULL, 0, NULL, 0);
-	return r < 0 ? error_set(err, r, "the keeper is gone") : 0;
+		return front_spawn_error(err) < 0
+			       ? r
+			       : ids_userns_blocked(r, err);
+	r = channel_send(f->channel, FRONT_BEGIN, &begin, sizeof(begin), NULL,
+			 0);
+	return r < 0 ? unreachable(f, r, err) : 0;
 }
 
-int front_wait_ready(struct front *f, const struct task_plan *plan,
-		     struct error *err)
+int front_send_clones(struct front *f, const int *fds, size_t n,
+		      struct error *err)
+{
+	while (n > 0) {
+		size_t now = n < CHANNEL_FDS_MAX ? n : CHANNEL_FDS_MAX;
+		int r = channel_send(f->channel, FRONT_CLONES, NULL, 0, fds,
+				     now);
+
+		if (r < 0)
+			return unreachable(f, r, err);
+		fds += now;
+		n -= now;
+	}
+	return 0;
+}
+
+int front_wait_ready(struct front *f, struct error *err)
 {
 	static struct message m;
 	int r;
@@ -280,11 +327,6 @@ int front_wait_ready(struct front *f, const struct task_plan *plan,
 		if (r < 0)
 			return r;
 		switch (m.type) {
-		case FRONT_NEED_MAPS:
-			r = front_maps(f, plan, err);
-			if (r < 0)
-				return r;
-			break;
 		case FRONT_READY:
 			return 0;
 		case FRONT_FAILED:

@@ -24,15 +24,35 @@ struct front {
 	 * ends it.
 	 */
 	uint64_t timeout_ms, grace_ms;
+	/*
+	 * Called once the sandbox of a run is being killed, whose layers are
+	 * ours to clean, when the keeper leaves that to us. NULL: nothing.
+	 */
+	void (*ending)(void *arg);
+	void *ending_arg;
 };
 
 #define FRONT_INIT {.channel = -1, .keeper_pidfd = -1}
 
 /*
- * Starts a keeper from the directory of our programs; it waits for its plan and
- * ends with our channel. Done early: it comes up while the plan is made.
+ * Starts the keeper of task id from the directory of our programs, in a user
+ * namespace of its own; it ends with our channel. Done early: it
+ * comes up while the plan is made.
  */
-int front_spawn(struct front *f, const char *programs, struct error *err);
+int front_spawn(struct front *f, const char *programs, const char *id,
+		struct error *err);
+
+/*
+ * Writes the keeper's id maps and lets it begin: it makes the task's groups,
+ * which the next sweep must know of, and starts init. Of s the ids count.
+ * delegated: delegate_scope has put it into a group of its own.
+ */
+int front_begin(struct front *f, const struct sandbox_spec *s, bool delegated,
+		struct error *err);
+
+/* Hands over what container_clone made. The descriptors stay the caller's. */
+int front_send_clones(struct front *f, const int *fds, size_t n,
+		      struct error *err);
 
 /* Why there is no keeper, when its channel ended: 0 if it did start. */
 int front_spawn_error(struct error *err);
@@ -48,9 +68,8 @@ int front_send_plan(struct front *f, const struct task_plan *plan,
 /* Connects to the socket of a task that stays. */
 int front_connect(struct front *f, const char *socket_path, struct error *err);
 
-/* Waits until the sandbox stands (FRONT_READY), writing id maps if asked. */
-int front_wait_ready(struct front *f, const struct task_plan *plan,
-		     struct error *err);
+/* Waits until the sandbox stands (FRONT_READY). */
+int front_wait_ready(struct front *f, struct error *err);
 
 /* Sends one exec; flags of enum exec_flag, except that the pty's size is the
  * caller's terminal's. */
@@ -84,12 +103,10 @@ int front_signal(void);
 
 /*
  * Attends the exec that was asked for until it is done (whole_task: until the
- * task ended). plan is needed where the keeper may ask for id maps, else NULL.
- * An error is the task's failure, with its own text; 125.
+ * task ended). An error is the task's failure, with its own text; 125.
  */
-int front_attend(struct front *f, const struct task_plan *plan,
-		 uint32_t flags, bool whole_task, struct front_outcome *ret,
-		 struct error *err);
+int front_attend(struct front *f, uint32_t flags, bool whole_task,
+		 struct front_outcome *ret, struct error *err);
 
 /* Waits for the keeper, if it is our child, and closes everything. */
 void front_done(struct front *f);

@@ -123,21 +123,14 @@ static int hide_keys(int root_fd, struct error *err)
 }
 
 /* File systems that belong to the sandbox's own namespaces. */
-static int mount_own(const struct init_config *c, int root_fd,
+static int mount_own(const struct init_config *c, int root_fd, int proc,
 		     struct error *err)
 {
 	static const char *const pts[] = {"newinstance", "ptmxmode=0666",
 					  "mode=0620", NULL};
-	AUTO_CLOSE int proc = -1;
 	AUTO_CLOSE int devpts = -1;
 	int r;
 
-	proc = mount_new("proc", NULL,
-			 MOUNT_NOSUID | MOUNT_NODEV | MOUNT_NOEXEC, err);
-	if (proc < 0)
-		return error_prefix(err,
-				    "the sandbox cannot have its own /proc (is "
-				    "/proc masked, as in a container?)");
 	r = mount_place(proc, root_fd, "/proc", err);
 	/* The kernel gives a nested sandbox no /proc beside one with covers. */
 	if (r == 0 && !c->nesting)
@@ -180,10 +173,10 @@ static int make_ruleset(const struct init_config *c, struct error *err)
 }
 
 /* Into the new root. */
-static int enter_root(const struct init_config *c, int root_fd,
+static int enter_root(const struct init_config *c, int root_fd, int proc,
 		      struct error *err)
 {
-	int r = mount_own(c, root_fd, err);
+	int r = mount_own(c, root_fd, proc, err);
 
 	if (r == 0)
 		r = mount_enter_root(root_fd, err);
@@ -192,11 +185,11 @@ static int enter_root(const struct init_config *c, int root_fd,
 	return r;
 }
 
-static int enter(struct init *in, int root_fd, int *ret_listener,
+static int enter(struct init *in, int root_fd, int proc, int *ret_listener,
 		 struct error *err)
 {
 	const struct init_config *c = &in->config;
-	int r = enter_root(c, root_fd, err);
+	int r = enter_root(c, root_fd, proc, err);
 
 	if (r == 0 && !c->nesting)
 		r = forbid_user_namespaces(err);
@@ -224,18 +217,44 @@ static int enter(struct init *in, int root_fd, int *ret_listener,
 }
 
 /* The first mount is the root. */
-static int take_mount(struct message *m, int *root, struct error *err)
+static int take_mount(struct message *m, size_t i, const char *path, int *root,
+		      struct error *err)
 {
-	int r;
-
-	if (m->data[m->len - 1] != '\0')
-		return error_set(err, -EPROTO, "malformed mount");
 	if (*root >= 0)
-		return mount_place(m->fds[0], *root, (char *)m->data, err);
-	*root = message_take_fd(m, 0);
-	r = mount_attach_root(*root, err);
-	/* That message said that the id maps are written, too. */
-	return r < 0 ? r : net_loopback_up(err);
+		return mount_place(m->fds[i], *root, path, err);
+	*root = message_take_fd(m, i);
+	return mount_attach_root(*root, err);
+}
+
+/* Each descriptor has its path, in the same order. */
+static int take_batch(struct message *m, int *root, struct error *err)
+{
+	const char *at = (const char *)m->data;
+	const char *end = at + m->len;
+	int r = 0;
+
+	if (end[-1] != '\0')
+		return error_set(err, -EPROTO, "malformed mounts");
+	for (size_t i = 0; i < m->n_fds && r == 0; i++) {
+		if (at == end)
+			return error_set(err, -EPROTO, "mounts without paths");
+		r = take_mount(m, i, at, root, err);
+		at += strlen(at) + 1;
+	}
+	return r;
+}
+
+/* Into groups that were made after our start, and out of sight of others. */
+static int join_groups(const struct message *m, struct error *err)
+{
+	for (size_t i = 0; i < m->n_fds; i++) {
+		if (write(m->fds[i], "0", 1) != 1)
+			return error_errno(err, "cannot enter the task's "
+						"control group");
+	}
+	return unshare(CLONE_NEWCGROUP) < 0
+		       ? error_errno(err, "cannot make a namespace of groups")
+		       : 0;
 }
 
 /* Receives mounts until INIT_ENTER, which stays in m. Returns the root. */
@@ -254,26 +273,49 @@ static int take_mounts(const struct init *in, struct message *m)
 		if (r == 0 && m->type == INIT_ENTER)
 			return root;
 		if (r == 0)
-			r = take_mount(m, &root, &err);
+			r = m->type == INIT_JOIN ? join_groups(m, &err)
+						 : take_batch(m, &root, &err);
 		message_done(m);
 		if (r < 0)
 			fail(in->channel, &err);
 	}
 }
 
-static void build(struct init *in, struct message *m)
+/* What no message is needed for. Returns a detached /proc. */
+static int begin(struct error *err)
 {
-	AUTO_CLOSE int root = take_mounts(in, m);
-	AUTO_CLOSE int listener = -1;
-	AUTO_CLOSE int proc = -1;
-	struct error err = {0};
+	int proc = mount_new("proc", NULL,
+			     MOUNT_NOSUID | MOUNT_NODEV | MOUNT_NOEXEC, err);
 	int r;
 
+	if (proc < 0)
+		return error_prefix(err,
+				    "the sandbox cannot have its own /proc (is "
+				    "/proc masked, as in a container?)");
+	r = net_loopback_up(err);
+	if (r == 0)
+		return proc;
+	close(proc);
+	return r;
+}
+
+static void build(struct init *in, struct message *m)
+{
+	struct error err = {0};
+	AUTO_CLOSE int own_proc = begin(&err);
+	AUTO_CLOSE int listener = -1;
+	AUTO_CLOSE int proc = -1;
+	AUTO_CLOSE int root = -1;
+	int r;
+
+	if (own_proc < 0)
+		fail(in->channel, &err);
+	root = take_mounts(in, m);
 	r = init_config_unpack(m->data, m->len, &in->config);
 	if (r < 0)
 		error_set(&err, r, "the sandbox's configuration is malformed");
 	else
-		r = enter(in, root, &listener, &err);
+		r = enter(in, root, own_proc, &listener, &err);
 	message_done(m);
 	if (r < 0)
 		fail(in->channel, &err);

@@ -3,11 +3,13 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/time.h"
+#include "confine/caps.h"
 #include "confine/start.h"
 #include "confine/sys.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -43,7 +45,8 @@ static void keeper_init(struct keeper *k)
 	k->listener = k->init_channel = k->init_pidfd = k->notify = -1;
 	k->watch_channel = k->watch_pidfd = k->signals = k->proc_fd = -1;
 	k->null_fd = -1;
-	k->state = KEEPER_WAITING;
+	k->state = KEEPER_STARTING;
+	container_init(&k->box);
 	for (size_t i = 0; i < KEEPER_CLIENTS_MAX; i++)
 		k->clients[i] = -1;
 	for (size_t i = 0; i < KEEPER_EXECS_MAX; i++)
@@ -56,6 +59,21 @@ static void keeper_init(struct keeper *k)
 	record_init(&k->record);
 }
 
+bool keeper_expect(struct keeper *k, uint16_t type)
+{
+	struct message *m = &k->message;
+	struct error err;
+
+	if (channel_recv(k->front, m) <= 0)
+		return false;
+	if (m->type == type &&
+	    message_check(m, keeper_from_front, n_keeper_from_front, k->state,
+			  &err) == 0)
+		return true;
+	message_done(m);
+	return false;
+}
+
 /* Waits for the plan; -EPIPE without a text when there will be none. */
 static int read_plan(struct keeper *k, struct error *err)
 {
@@ -63,16 +81,10 @@ static int read_plan(struct keeper *k, struct error *err)
 	AUTO_CLOSE int plan_fd = -1;
 	const char *data;
 	size_t len;
-	int r = channel_recv(k->front, m);
+	int r;
 
-	if (r <= 0)
+	if (!keeper_expect(k, FRONT_PLAN))
 		return -EPIPE;
-	r = message_check(m, keeper_from_front, n_keeper_from_front, k->state,
-			  err);
-	if (r < 0) {
-		message_done(m);
-		return r;
-	}
 	plan_fd = message_take_fd(m, PLAN_FD_PLAN);
 	k->policy_fd = message_take_fd(m, PLAN_FD_POLICY);
 	k->task_fd = message_take_fd(m, PLAN_FD_TASK);
@@ -86,7 +98,7 @@ static int read_plan(struct keeper *k, struct error *err)
 				 strerror(-r));
 	r = plan_unpack(data, len, &k->plan, err);
 	munmap((void *)(uintptr_t)data, len);
-	k->state = KEEPER_MAPS;
+	k->state = KEEPER_BUILDING;
 	return r;
 }
 
@@ -531,11 +543,9 @@ static int stand_up(struct keeper *k, struct error *err)
 	if (r < 0)
 		return r;
 	k->state = KEEPER_RUNNING;
-	/* A run's exec may wait already: it goes to init before we spend time
-	 * on ourselves. */
-	if (k->early_exec.type == FRONT_EXEC)
-		r = keeper_exec_request(k, k->front, &k->early_exec);
-	else if (!k->plan.stay && !handle_front(k, k->front))
+	/* A run's exec waits already: it goes to init before we spend time on
+	 * ourselves. */
+	if (!k->plan.stay && !handle_front(k, k->front))
 		r = -EPIPE;
 	if (r < 0)
 		return error_set(err, r, "cannot start the command: %s",
@@ -550,27 +560,61 @@ static int stand_up(struct keeper *k, struct error *err)
 	return do_not_wait(k, err);
 }
 
-int keeper_main(void)
+/* What needs neither maps nor plan; the error is for whoever sends the plan. */
+static int begin(struct keeper *k, struct error *err)
+{
+	int r = make_signals(k, err);
+
+	if (r < 0)
+		return r;
+	k->null_fd = openat(AT_FDCWD, "/dev/null", O_WRONLY | O_CLOEXEC);
+	if (k->null_fd < 0)
+		return error_errno(err, "cannot open /dev/null");
+	if (unshare(CLONE_NEWNS) < 0)
+		return error_errno(err, "cannot create the keeper's mount "
+					"namespace");
+	return 0;
+}
+
+/* Until the maps are written this process is nobody's, and makes nothing. */
+static bool wait_to_begin(struct keeper *k)
+{
+	struct begin begin;
+
+	if (!keeper_expect(k, FRONT_BEGIN))
+		return false;
+	memcpy(&begin, k->message.data, sizeof(begin));
+	k->delegated = begin.delegated;
+	k->state = KEEPER_WAITING;
+	return true;
+}
+
+int keeper_main(const char *id, const char *programs)
 {
 	static struct keeper k;
 	struct error err = {0};
-	int r;
+	int r, early;
 
 	keeper_init(&k);
+	k.id = id;
+	k.programs = programs;
 	start_close_from(KEEPER_FD_COUNT);
 	sys_close_range(KEEPER_FD_CHANNEL, ~0u, CLOSE_RANGE_CLOEXEC);
 	umask(022);
-	r = make_signals(&k, &err);
-	if (r == 0) {
-		k.null_fd = openat(AT_FDCWD, "/dev/null", O_WRONLY | O_CLOEXEC);
-		if (k.null_fd < 0)
-			r = error_errno(&err, "cannot open /dev/null");
+	/* They came over the exec; nobody below has a use for them. */
+	caps_not_over_exec();
+	early = begin(&k, &err);
+	if (!wait_to_begin(&k))
+		return 125;
+	if (early == 0)
+		early = keeper_begin(&k, &err);
+	r = read_plan(&k, early < 0 ? &(struct error){0} : &err);
+	if (r == -EPIPE) {
+		keeper_forget(&k);
+		return 125;
 	}
-	if (r == 0) {
-		r = read_plan(&k, &err);
-		if (r == -EPIPE)
-			return 125;
-	}
+	if (r == 0)
+		r = early;
 	if (r == 0)
 		r = fill_record(&k, &err);
 	if (r == 0)

@@ -38,8 +38,12 @@
 /* After SIGKILL everything must be gone in this time, or it is an alarm. */
 #define KILL_WAIT_MS 10000
 
-/* Runs the keeper with the descriptors of enum keeper_fd; the exit status. */
-int keeper_main(void);
+/*
+ * Runs the keeper of task id with the descriptors of enum keeper_fd, in a user
+ * namespace of its own with all of keeper_caps (front.c), with the programs of
+ * that directory; the exit status.
+ */
+int keeper_main(const char *id, const char *programs);
 
 /* ---- between the files of the keeper ---- */
 
@@ -118,7 +122,10 @@ struct keeper_open {
 };
 
 struct keeper {
+	const char *id, *programs; /* of the task; directory of our programs */
 	struct task_plan plan;
+	bool delegated;	 /* we are in a control group that is ours */
+	char *undivided; /* why that is of no use; NULL */
 	struct container box;
 	struct cgroup cgroup;
 	struct record record;
@@ -146,16 +153,25 @@ struct keeper {
 	struct keeper_exec execs[KEEPER_EXECS_MAX];
 	/* Why and how the task ends. */
 	bool ending;
+	bool layers_left; /* to the front end, for cleaning */
 	enum record_reason reason;
 	char limit[24];
 	int stop_signal;     /* what comes before SIGKILL; 0: SIGTERM */
 	uint64_t kill_at_us; /* SIGKILL is due then; 0: no stop under way */
 	struct message message; /* the one being handled */
-	/* A run's exec that came before the id maps; type 0: none. */
-	struct message early_exec;
 };
 
-/* keeper_build.c: from plan to a running init. */
+/*
+ * Waits for this message of the front end. False: it is gone, or it gave up,
+ * which any other message says too.
+ */
+bool keeper_expect(struct keeper *k, uint16_t type);
+
+/* keeper_build.c: starts init, which comes up while the plan is made. */
+int keeper_begin(struct keeper *k, struct error *err);
+/* Undoes that, when there will be no plan. */
+void keeper_forget(struct keeper *k);
+/* From plan to a sandbox that stands when init answers. */
 int keeper_build(struct keeper *k, struct error *err);
 /* Why there is no init, when its channel ended without a word. */
 int keeper_init_error(const struct keeper *k, struct error *err);

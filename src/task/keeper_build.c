@@ -1,7 +1,7 @@
 /*
- * From the plan to a running init. The order matters: groups and id-mapped
- * clones with the caller's own rights, then our user and mount namespace, then
- * every mount, then init in namespaces of its own, then our own confinement.
+ * From our id maps to a sandbox that stands. The order matters: groups, then
+ * init, which makes its namespaces while the front end makes the plan, then
+ * every mount, which init places, then our own confinement.
  */
 #include "task/keeper.h"
 
@@ -21,106 +21,44 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 
+/* Fewer than CHANNEL_FDS_MAX: while init places some we make the next. */
+#define MOUNTS_AT_ONCE 8
+
 /* Made at the clone; the rest, which takes longer, by the child for itself. */
 #define INIT_NAMESPACES (CLONE_NEWUSER | CLONE_NEWPID)
 #define INIT_OWN_NAMESPACES                                                    \
-	(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS |            \
-	 CLONE_NEWCGROUP)
+	(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS)
 
-static bool sysctl_is(const char *path, char value)
+/*
+ * The task's directory as our own mount namespace has it: a descriptor of the
+ * caller's means the other one, in which we may mount nothing.
+ */
+static int open_own_task(struct keeper *k, struct error *err)
 {
-	AUTO_BUF struct buf b = BUF_INIT(64);
+	const char *path = k->plan.task_path;
+	AUTO_CLOSE int fd = openat(AT_FDCWD, path,
+				   O_RDONLY | O_DIRECTORY | O_NOFOLLOW |
+					   O_CLOEXEC);
+	struct stat there, here;
 
-	return io_read_file(AT_FDCWD, path, &b) == 0 && b.len > 0 &&
-	       b.data[0] == value;
-}
-
-/* Why the kernel refuses a user namespace, and what changes that. */
-static const char *userns_fix(int r)
-{
-	if (r == -ENOSPC || r == -EUSERS)
-		return "user.max_user_namespaces is used up: sudo sysctl "
-		       "user.max_user_namespaces=10000";
-	if (sysctl_is("/proc/sys/kernel/unprivileged_userns_clone", '0'))
-		return "sudo sysctl kernel.unprivileged_userns_clone=1";
-	if (sysctl_is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
-		      '1'))
-		return "AppArmor forbids it: sudo apparmor_parser -r "
-		       "/etc/apparmor.d/pinfold (after make install)";
-	if (ids_in_chroot(r))
-		return "this is a chroot, where the kernel makes none: "
-		       IDS_CHROOT_FIX;
-	return "`pinfold doctor` names the cause and the command that fixes "
-	       "it";
-}
-
-static int blocked(int r, struct error *err)
-{
-	if (r == -EPERM || r == -EACCES || r == -ENOSPC || r == -EUSERS)
-		return error_prefix(err,
-				    "this machine does not let us make a user "
-				    "namespace; %s", userns_fix(r));
-	return r;
-}
-
-/* The front end writes maps that need more rights than ours. */
-static int maps_by_front(struct keeper *k, struct error *err)
-{
-	struct message *m = &k->message;
-	int r = channel_send(k->front, FRONT_NEED_MAPS, NULL, 0, NULL, 0);
-
-	for (;;) {
-		if (r == 0)
-			r = channel_recv(k->front, m);
-		if (r <= 0)
-			return error_set(err, r < 0 ? r : -EPIPE,
-					 "the front end is gone");
-		r = message_check(m, keeper_from_front, n_keeper_from_front,
-				  KEEPER_MAPS, err);
-		if (r < 0 || m->type == FRONT_MAPS_DONE)
-			break;
-		if (m->type == FRONT_EXEC && k->early_exec.type == 0) {
-			k->early_exec = *m;
-			continue;
-		}
-		r = error_set(err, -ECANCELED, "stopped while starting");
-		break;
-	}
-	message_done(m);
-	return r;
-}
-
-static int enter_own_namespaces(struct keeper *k, struct error *err)
-{
-	const struct sandbox_spec *s = &k->plan.spec;
-	int r;
-
-	/* The working directory is carried into the new mount namespace; a
-	 * descriptor would go on meaning the old one. */
-	if (fchdir(k->task_fd) < 0)
-		return error_errno(err, "cannot enter the task's directory");
-	if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0)
-		return blocked(error_errno(err, "cannot create the keeper's "
-						"user namespace"),
-			       err);
-	if (s->root_caller || s->identity == IDENTITY_RANGE)
-		r = maps_by_front(k, err);
-	else
-		r = ids_write_maps(0, true, s->keeper_uids.extent,
-				   s->keeper_uids.n, s->keeper_gids.extent,
-				   s->keeper_gids.n, err);
-	if (r < 0)
-		return blocked(r, err);
-	close_fd(k->task_fd);
-	k->task_fd = openat(AT_FDCWD, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (k->task_fd < 0)
-		return error_errno(err, "cannot open the task's directory");
+	if (fd < 0 || fstat(fd, &here) < 0 || fstat(k->task_fd, &there) < 0 ||
+	    fchdir(fd) < 0)
+		return error_errno(err, "cannot enter the task's directory %s",
+				   path);
+	if (here.st_dev != there.st_dev || here.st_ino != there.st_ino)
+		return error_set(err, -ESTALE,
+				 "%s was replaced while the task started",
+				 path);
+	close(k->task_fd);
+	k->task_fd = steal_fd(&fd);
 	k->box.task_fd = k->task_fd;
 	return 0;
 }
@@ -138,7 +76,6 @@ static const int init_caps[] = {
 };
 
 struct init_start {
-	const struct cgroup *cgroup;
 	int program, channel, keeper, error;
 };
 
@@ -152,12 +89,10 @@ static int init_child(void *arg)
 	static char *const argv[] = {(char *)(uintptr_t) "pinfold-init", NULL};
 	static char *const envp[] = {NULL};
 	struct init_start *s = arg;
-	int r = cgroup_enter_v1(s->cgroup);
+	int r = unshare(INIT_OWN_NAMESPACES) < 0
+			? -errno
+			: caps_keep_over_exec(init_caps, ARRAY_SIZE(init_caps));
 
-	if (r == 0 && unshare(INIT_OWN_NAMESPACES) < 0)
-		r = -errno;
-	if (r == 0)
-		r = caps_keep_over_exec(init_caps, ARRAY_SIZE(init_caps));
 	if (r < 0) {
 		s->error = -r;
 		_exit(125);
@@ -180,18 +115,17 @@ static int init_child(void *arg)
 static int open_program(const struct keeper *k, const char *name,
 			struct error *err)
 {
-	AUTO_FREE char *path = str_format("%s/%s", k->plan.programs, name);
+	AUTO_FREE char *path = str_format("%s/%s", k->programs, name);
 	int fd = path ? openat(AT_FDCWD, path, O_PATH | O_CLOEXEC) : -1;
 
 	if (fd < 0)
 		return error_errno(err, "cannot open %s/%s",
-				   k->plan.programs, name);
+				   k->programs, name);
 	return fd;
 }
 
 static int start_init(struct keeper *k, struct error *err)
 {
-	const struct sandbox_spec *s = &k->plan.spec;
 	AUTO_CLOSE int program = open_program(k, "pinfold-init", err);
 	AUTO_CLOSE int self = sys_pidfd_open(getpid());
 	AUTO_CLOSE int inner = -1;
@@ -209,20 +143,68 @@ static int start_init(struct keeper *k, struct error *err)
 				 strerror(-r));
 	k->init_channel = pair[0];
 	inner = pair[1];
-	*start = (struct init_start){.cgroup = &k->cgroup, .program = program,
-				     .channel = inner, .keeper = self};
+	*start = (struct init_start){.program = program, .channel = inner,
+				     .keeper = self};
 	k->init_pid = start_beside(init_child, start, INIT_NAMESPACES,
 				   cgroup_unified(&k->cgroup), init_stack,
 				   sizeof(init_stack), &k->init_pidfd);
 	if (k->init_pid < 0)
-		return blocked(error_errno(err, "cannot create the sandbox's "
-						"namespaces"),
-			       err);
-	/* init waits for its first message meanwhile. */
-	return ids_write_maps(k->init_pid, !s->root_caller &&
-			      s->identity == IDENTITY_SINGLE,
-			      s->uids.extent, s->uids.n, s->gids.extent,
-			      s->gids.n, err);
+		return ids_userns_blocked(
+			error_errno(err, "cannot create the sandbox's "
+					 "namespaces"),
+			err);
+	return 0;
+}
+
+static int make_groups(struct keeper *k, struct error *err)
+{
+	struct error why = {0};
+
+	if (k->delegated) {
+		if (cgroup_make_delegated(&k->cgroup, k->id, &why) == 0)
+			return 0;
+		k->delegated = false;
+		k->undivided = strdup(why.text);
+		if (!k->undivided)
+			return error_set(err, -ENOMEM, "out of memory");
+	}
+	cgroup_make(&k->cgroup, k->id);
+	return 0;
+}
+
+int keeper_begin(struct keeper *k, struct error *err)
+{
+	int r = make_groups(k, err);
+
+	return r < 0 ? r : start_init(k, err);
+}
+
+void keeper_forget(struct keeper *k)
+{
+	if (k->init_pid > 0) {
+		sys_pidfd_send_signal(k->init_pidfd, SIGKILL);
+		waitpid(k->init_pid, NULL, 0);
+	}
+	cgroup_remove(&k->cgroup);
+}
+
+/* What init waits for before its first mount. */
+static int admit_init(struct keeper *k, struct error *err)
+{
+	const struct sandbox_spec *s = &k->plan.spec;
+	bool deny = !s->root_caller && s->identity == IDENTITY_SINGLE;
+	int files[CGROUP_COUNT];
+	size_t n = cgroup_files(&k->cgroup, files);
+	int r = ids_write_maps(k->init_pid, deny, s->uids.extent, s->uids.n,
+			       s->gids.extent, s->gids.n, err);
+
+	/* A process that is gone has no maps: it knows better why. */
+	if (r < 0 && init_start.error)
+		return keeper_init_error(k, err);
+	if (r == 0 &&
+	    channel_send(k->init_channel, INIT_JOIN, NULL, 0, files, n) < 0)
+		return keeper_init_error(k, err);
+	return r;
 }
 
 static int send_config(struct keeper *k, struct error *err)
@@ -260,46 +242,122 @@ static int send_config(struct keeper *k, struct error *err)
 	return 0;
 }
 
-static int send_mount(void *arg, int fd, const char *path)
-{
-	struct keeper *k = arg;
-	int r = channel_send(k->init_channel, INIT_MOUNT, path,
-			     strlen(path) + 1, &fd, 1);
+/* Mounts on the way to init: a wake-up of it each would cost more than they. */
+struct batch {
+	struct keeper *k;
+	int fds[CHANNEL_FDS_MAX];
+	size_t n, len;
+	bool first; /* the root, at once: init works on it meanwhile */
+	char paths[CHANNEL_DATA_MAX];
+};
 
+static int flush_mounts(struct batch *b)
+{
+	int r = b->n == 0 ? 0
+			  : channel_send(b->k->init_channel, INIT_MOUNTS,
+					 b->paths, b->len, b->fds, b->n);
+
+	for (size_t i = 0; i < b->n; i++)
+		close(b->fds[i]);
+	b->n = b->len = 0;
 	/* init may have failed at an earlier one: its text counts. */
 	return r == -EPIPE || r == -ECONNRESET ? 0 : r;
+}
+
+static int send_mount(void *arg, int fd, const char *path)
+{
+	struct batch *b = arg;
+	size_t len = strlen(path) + 1;
+	int r = 0;
+
+	if (b->n == MOUNTS_AT_ONCE || b->len + len > sizeof(b->paths))
+		r = flush_mounts(b);
+	b->fds[b->n++] = fd;
+	memcpy(b->paths + b->len, path, len);
+	b->len += len;
+	if (r == 0 && !b->first)
+		r = flush_mounts(b);
+	b->first = true;
+	return r;
+}
+
+static int fetch_clones(void *arg, struct container *c, struct error *err)
+{
+	struct keeper *k = ((struct batch *)arg)->k;
+	size_t want = container_clones_needed(&k->plan.spec);
+	struct message *m = &k->message;
+
+	c->clones.fds = want ? calloc(want, sizeof(int)) : NULL;
+	if (want && !c->clones.fds)
+		return error_set(err, -ENOMEM, "out of memory");
+	while (c->clones.n < want) {
+		if (!keeper_expect(k, FRONT_CLONES))
+			return error_set(err, -EPIPE, "the front end is gone");
+		for (size_t i = 0; i < m->n_fds && c->clones.n < want; i++)
+			c->clones.fds[c->clones.n++] = message_take_fd(m, i);
+		message_done(m);
+	}
+	return 0;
+}
+
+static int build_mounts(struct keeper *k, struct error *err)
+{
+	static struct batch b;
+	const struct container_helpers helpers = {
+		.place = send_mount, .fetch = fetch_clones, .arg = &b};
+	int r;
+
+	b.k = k;
+	r = container_build(&k->box, &k->plan.spec, &helpers, err);
+	if (r == 0) {
+		r = flush_mounts(&b);
+		if (r < 0)
+			error_set(err, r, "cannot hand over the mounts: %s",
+				  strerror(-r));
+	}
+	return r;
 }
 
 int keeper_init_error(const struct keeper *k, struct error *err)
 {
 	if (init_start.error)
-		return blocked(error_set(err, -init_start.error,
+		return ids_userns_blocked(
+			error_set(err, -init_start.error,
 					 "cannot start %s/pinfold-init in new "
 					 "namespaces: %s",
-					 k->plan.programs,
+					 k->programs,
 					 strerror(init_start.error)),
 			       err);
 	return error_set(err, -EPIPE,
 			 "pinfold-init ended before the sandbox stood");
 }
 
-/* A group that cannot be divided serves as none: that is in the record. */
-static int make_groups(struct keeper *k, const struct cgroup_limits *l,
-		       struct error *err)
+/* Sets the limits, and notes where a group came from, or why there is none. */
+static int limit_groups(struct keeper *k, const struct cgroup_limits *l,
+			struct error *err)
 {
 	struct task_plan *p = &k->plan;
-	struct error why = {0};
+	const struct cgroup *c = &k->cgroup;
+	int r = cgroup_limit(&k->cgroup, l, err);
+	bool all = (l->memory == LIMIT_NONE ||
+		    cgroup_mechanism(c, CGROUP_MEMORY)) &&
+		   (l->processes == LIMIT_NONE ||
+		    cgroup_mechanism(c, CGROUP_PIDS)) &&
+		   (l->cpus_milli == LIMIT_NONE ||
+		    cgroup_mechanism(c, CGROUP_CPU));
 
-	if (p->delegated) {
-		if (cgroup_make_delegated(&k->cgroup, p->spec.id, l, &why) == 0)
-			return 0;
-		p->delegated = false;
+	p->delegated = k->delegated;
+	/* A group that cannot be divided serves as none. */
+	if (k->undivided) {
 		free(p->no_group);
-		p->no_group = strdup(why.text);
-		if (!p->no_group)
-			return error_set(err, -ENOMEM, "out of memory");
+		p->no_group = k->undivided;
+		k->undivided = NULL;
 	}
-	return cgroup_make(&k->cgroup, p->spec.id, l, err);
+	if (all) {
+		free(p->no_group);
+		p->no_group = NULL;
+	}
+	return r;
 }
 
 int keeper_build(struct keeper *k, struct error *err)
@@ -312,20 +370,15 @@ int keeper_build(struct keeper *k, struct error *err)
 							  LIMIT_NONE};
 	int r;
 
-	r = make_groups(k, &groups, err);
+	r = open_own_task(k, err);
+	if (r == 0)
+		r = limit_groups(k, &groups, err);
 	if (r == 0)
 		r = keeper_limits_choose(k, err);
 	if (r == 0)
-		r = container_prepare(&k->box, &k->plan.spec, k->task_fd, err);
+		r = admit_init(k, err);
 	if (r == 0)
-		r = enter_own_namespaces(k, err);
-	if (r < 0)
-		return r;
-	k->state = KEEPER_BUILDING;
-	/* init comes up while we make what it will place. */
-	r = start_init(k, err);
-	if (r == 0)
-		r = container_build(&k->box, &k->plan.spec, send_mount, k, err);
+		r = build_mounts(k, err);
 	if (r == 0)
 		r = send_config(k, err);
 	keeper_limits_init(k);

@@ -1,7 +1,8 @@
 /*
  * The end of a task: everything in the sandbox is killed and confirmed gone,
  * what was printed is passed on, the record is written, layers without changes
- * and the groups are removed, and only then the front end is told.
+ * and the groups are removed, and only then the front end is told. A run's
+ * front end, which waits for us alone, removes the layers while we do the rest.
  */
 #include "task/keeper.h"
 
@@ -55,6 +56,17 @@ void keeper_lose(struct keeper *k, const char *why)
 		k->record.error = strdup(why);
 }
 
+/* Will the front end clean the layers? It must be there, and have the ids. */
+static bool leave_layers(struct keeper *k)
+{
+	const struct sandbox_spec *s = &k->plan.spec;
+
+	if (k->front < 0 || k->plan.stay ||
+	    (!s->root_caller && s->identity != IDENTITY_SINGLE))
+		return false;
+	return channel_send(k->front, FRONT_ENDING, NULL, 0, NULL, 0) == 0;
+}
+
 /*
  * Kills init and with it all of its pid namespace. 0, or -ETIMEDOUT. While the
  * kernel takes the sandbox down, the overlay's own directory goes already.
@@ -69,7 +81,9 @@ static int kill_all(struct keeper *k, struct rusage *ru)
 	/* It is not waited for yet: its number is its own. */
 	if (sys_pidfd_send_signal(k->init_pidfd, SIGKILL) < 0)
 		kill(k->init_pid, SIGKILL);
-	layer_remove(k->task_fd, "work", &ignored);
+	k->layers_left = leave_layers(k);
+	if (!k->layers_left)
+		layer_remove(k->task_fd, "work", &ignored);
 	for (;;) {
 		uint64_t now = time_mono_us();
 		int r;
@@ -169,6 +183,8 @@ static void clean_layers(struct keeper *k)
 {
 	struct error err;
 
+	if (k->layers_left && k->front >= 0)
+		return;
 	layer_remove(k->task_fd, "work", &err);
 	if (k->record.changes.known) {
 		layer_remove(k->task_fd, "upper", &err);

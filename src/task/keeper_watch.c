@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/time.h"
+#include "confine/seccomp.h"
 #include "confine/start.h"
 #include "confine/sys.h"
 #include "task/watch.h"
@@ -15,62 +16,115 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
+/*
+ * Most commands never have a call notified. Until one has, a waiter stands
+ * here that shares our memory, confined to waiting and to becoming watch: a
+ * process is started at once, but no program.
+ */
 struct watch_start {
-	const char *path;
-	int notify, channel, keeper, error;
+	int fds[WATCH_FD_COUNT]; /* what goes to which number */
+	int error;
 };
+
+static struct watch_start watch_start;
+static _Alignas(16) char watch_stack[16384];
+
+static int confine_waiter(void)
+{
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return -errno;
+#ifdef PINFOLD_SANITIZED
+	/* A sanitizer calls much more before main than a program does. */
+	return 0;
+#else
+	return seccomp_load(SECCOMP_WAITER);
+#endif
+}
+
+/* Returns when a call was notified. */
+static void wait_for_call(void)
+{
+	struct pollfd p[2] = {
+		{.fd = WATCH_FD_NOTIFY, .events = POLLIN},
+		{.fd = WATCH_FD_CHANNEL},
+	};
+
+	while (poll(p, 2, -1) < 0 && errno == EINTR)
+		;
+	if (p[1].revents || !(p[0].revents & POLLIN))
+		_exit(0);
+}
 
 static int watch_child(void *arg)
 {
 	static char *const argv[] = {(char *)(uintptr_t) "pinfold-watch", NULL};
 	static char *const envp[] = {NULL};
 	struct watch_start *s = arg;
+	sigset_t all;
+	int r;
 
-	s->notify = fcntl(s->notify, F_DUPFD, 64);
-	s->channel = fcntl(s->channel, F_DUPFD, 64);
-	s->keeper = fcntl(s->keeper, F_DUPFD, 64);
-	if (dup2(s->notify, WATCH_FD_NOTIFY) < 0 ||
-	    dup2(s->channel, WATCH_FD_CHANNEL) < 0 ||
-	    dup2(s->keeper, WATCH_FD_KEEPER) < 0) {
-		s->error = errno;
+	for (int i = WATCH_FD_NOTIFY; i < WATCH_FD_COUNT; i++)
+		s->fds[i] = fcntl(s->fds[i], F_DUPFD, 64);
+	for (int i = WATCH_FD_NOTIFY; i < WATCH_FD_COUNT; i++) {
+		if (dup2(s->fds[i], i) < 0) {
+			s->error = errno;
+			_exit(125);
+		}
+	}
+	/* Others wait for the end of what we hold: no copies are kept. */
+	start_close_from(WATCH_FD_COUNT);
+	start_die_with_parent(WATCH_FD_KEEPER);
+	/* errno is the keeper's too: no call of ours may be interrupted. */
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	r = confine_waiter();
+	if (r < 0) {
+		s->error = -r;
 		_exit(125);
 	}
-	sys_close_range(WATCH_FD_COUNT, ~0u, CLOSE_RANGE_CLOEXEC);
-	execve(s->path, argv, envp);
+	wait_for_call();
+	syscall(SYS_execveat, WATCH_FD_PROGRAM, "", argv, envp, AT_EMPTY_PATH);
 	s->error = errno;
 	_exit(125);
 }
 
 int keeper_watch_start(struct keeper *k, struct error *err)
 {
-	AUTO_FREE char *path =
-		str_format("%s/pinfold-watch", k->plan.programs);
+	AUTO_FREE char *path = str_format("%s/pinfold-watch", k->programs);
+	AUTO_CLOSE int program =
+		path ? openat(AT_FDCWD, path, O_PATH | O_CLOEXEC) : -1;
 	AUTO_CLOSE int self = sys_pidfd_open(getpid());
-	struct watch_start start = {.path = path, .notify = k->notify,
-				    .keeper = self};
+	AUTO_CLOSE int inner = -1;
+	struct watch_start *s = &watch_start;
 	int pair[2], r;
 
-	if (!path || self < 0)
-		return error_errno(err, "cannot start pinfold-watch");
+	if (program < 0 || self < 0)
+		return error_errno(err, "cannot start %s/pinfold-watch",
+				   k->programs);
 	r = channel_pair(pair);
 	if (r < 0)
 		return error_set(err, r, "cannot make a channel: %s",
 				 strerror(-r));
 	k->watch_channel = pair[0];
-	start.channel = pair[1];
-	k->watch_pid = start_vfork(watch_child, &start, 0, -1, &k->watch_pidfd);
-	r = k->watch_pid < 0 ? -errno : -start.error;
-	close_fd(pair[1]);
+	inner = pair[1];
+	s->fds[WATCH_FD_NOTIFY] = k->notify;
+	s->fds[WATCH_FD_CHANNEL] = inner;
+	s->fds[WATCH_FD_KEEPER] = self;
+	s->fds[WATCH_FD_PROGRAM] = program;
+	k->watch_pid = start_beside(watch_child, s, 0, -1, watch_stack,
+				    sizeof(watch_stack), &k->watch_pidfd);
+	if (k->watch_pid < 0)
+		return error_errno(err, "cannot start %s", path);
 	close_fd(k->notify);
 	k->notify = -1;
-	if (r < 0)
-		return error_set(err, r, "cannot start %s: %s", path,
-				 strerror(-r));
 	return 0;
 }
 

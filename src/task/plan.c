@@ -11,7 +11,7 @@ void plan_done(struct task_plan *p)
 	spec_done(&p->spec);
 	free(p->no_group);
 	free(p->socket_path);
-	free(p->programs);
+	free(p->task_path);
 	strlist_done(&p->argv);
 	strlist_done(&p->labels);
 	free(p->workdir);
@@ -29,7 +29,7 @@ int plan_pack(const struct task_plan *p, struct buf *b)
 	codec_put_u64(b, p->grace_ms);
 	codec_put_u64(b, p->log_max);
 	codec_put_str(b, p->socket_path);
-	codec_put_str(b, p->programs);
+	codec_put_str(b, p->task_path);
 	codec_put_list(b, &p->argv);
 	codec_put_list(b, &p->labels);
 	codec_put_str(b, p->workdir);
@@ -66,7 +66,7 @@ int plan_unpack(const char *data, size_t len, struct task_plan *ret,
 	ret->grace_ms = codec_get_u64(&r);
 	ret->log_max = codec_get_u64(&r);
 	ret->socket_path = copy(codec_get_str(&r), &r.failed);
-	ret->programs = copy(codec_get_str(&r), &r.failed);
+	ret->task_path = copy(codec_get_str(&r), &r.failed);
 	codec_get_list(&r, UINT32_MAX, &ret->argv);
 	codec_get_list(&r, POLICY_LIST_MAX, &ret->labels);
 	ret->workdir = copy(codec_get_str(&r), &r.failed);
@@ -80,7 +80,7 @@ int plan_unpack(const char *data, size_t len, struct task_plan *ret,
 	ret->delegated = codec_get_u32(&r) != 0;
 	ret->no_group = copy(codec_get_str(&r), &r.failed);
 	bad = codec_end(&r);
-	if (bad == 0 && (!ret->programs || !ret->workdir))
+	if (bad == 0 && (!ret->task_path || !ret->workdir))
 		bad = -EPROTO;
 	if (bad < 0) {
 		plan_done(ret);

@@ -29,7 +29,7 @@ struct task_plan {
 	uint64_t grace_ms;    /* between SIGTERM and SIGKILL */
 	uint64_t log_max;     /* bytes of output kept for each exec */
 	char *socket_path;    /* where exec, stop, kill reach it; NULL: nowhere */
-	char *programs;       /* directory of pinfold-init and pinfold-watch */
+	char *task_path;      /* the task's directory, absolute */
 	/* For the record. */
 	struct strlist argv, labels;
 	char *workdir;

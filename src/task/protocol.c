@@ -1,6 +1,7 @@
 #include "task/protocol.h"
 
 #include "base/cleanup.h"
+#include "confine/cgroup.h"
 
 #define ALWAYS 0xffffffffu
 /* A row for a payload of exactly one structure. */
@@ -9,10 +10,10 @@
 	 fds_max}
 
 const struct message_rule keeper_from_front[] = {
+	EXACT(FRONT_BEGIN, KEEPER_STARTING, begin, 0, 0),
 	{FRONT_PLAN, KEEPER_WAITING, 0, 0, PLAN_FD_COUNT, PLAN_FD_COUNT},
-	{FRONT_MAPS_DONE, KEEPER_MAPS, 0, 0, 0, 0},
-	EXACT(FRONT_EXEC, KEEPER_MAPS | KEEPER_BUILDING | KEEPER_RUNNING,
-	      exec_head, 1, 1),
+	{FRONT_CLONES, KEEPER_BUILDING, 0, 0, 1, CHANNEL_FDS_MAX},
+	EXACT(FRONT_EXEC, KEEPER_BUILDING | KEEPER_RUNNING, exec_head, 1, 1),
 	EXACT(FRONT_SIGNAL, KEEPER_BUILDING | KEEPER_RUNNING | KEEPER_ENDING,
 	      exec_signal, 0, 0),
 	EXACT(FRONT_STOP, ALWAYS, stop_request, 0, 0),
@@ -36,19 +37,20 @@ const struct message_rule keeper_from_watch[] = {
 const size_t n_keeper_from_watch = ARRAY_SIZE(keeper_from_watch);
 
 const struct message_rule front_from_keeper[] = {
-	{FRONT_NEED_MAPS, ALWAYS, 0, 0, 0, 0},
 	EXACT(FRONT_READY, ALWAYS, ready_head, 0, 0),
 	EXACT(FRONT_STREAMS, ALWAYS, exec_streams, 1, 3),
 	EXACT(FRONT_STARTED, ALWAYS, exec_head, 0, 0),
 	EXACT(FRONT_STOPPED, ALWAYS, exec_signal, 0, 0),
 	EXACT(FRONT_DONE, ALWAYS, exec_done, 0, 0),
+	{FRONT_ENDING, ALWAYS, 0, 0, 0, 0},
 	EXACT(FRONT_ENDED, ALWAYS, task_ended, 0, 0),
 	EXACT(FRONT_FAILED, ALWAYS, failure, 0, 0),
 };
 const size_t n_front_from_keeper = ARRAY_SIZE(front_from_keeper);
 
 const struct message_rule init_from_keeper[] = {
-	{INIT_MOUNT, INIT_BUILDING, 2, 4096, 1, 1},
+	{INIT_JOIN, INIT_BUILDING, 0, 0, 0, CGROUP_COUNT},
+	{INIT_MOUNTS, INIT_BUILDING, 2, CHANNEL_DATA_MAX, 1, CHANNEL_FDS_MAX},
 	{INIT_ENTER, INIT_BUILDING, 1, CHANNEL_DATA_MAX, 0, 1},
 	EXACT(INIT_EXEC, INIT_RUNNING, exec_head, 1, 1),
 	EXACT(INIT_SIGNAL, INIT_RUNNING, exec_signal, 0, 0),

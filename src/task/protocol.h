@@ -3,10 +3,11 @@
  * in which state each is permitted (protocol.c).
  *
  *   front end                keeper                         init
- *      | -- FRONT_PLAN ------->|  (started ahead of it)       |
- *      | <- FRONT_NEED_MAPS ---|  (root, range: the front     |
- *      | -- FRONT_MAPS_DONE -->|   end writes the id maps)    |
- *      |                       | -- INIT_MOUNT (each) ------->|
+ *      | -- FRONT_BEGIN ------>|  starts init                 |
+ *      | -- FRONT_PLAN ------->|                              |
+ *      | -- FRONT_CLONES ----->|  (root's id-mapped mounts)   |
+ *      |                       | -- INIT_JOIN --------------->|
+ *      |                       | -- INIT_MOUNTS (each batch)->|
  *      |                       | -- INIT_ENTER -------------->|
  *      | -- FRONT_EXEC ------->| -- INIT_EXEC --------------->|
  *      |                       |<------- INIT_ENTERED --------|
@@ -15,7 +16,8 @@
  *      | -- FRONT_SIGNAL ----->| -- INIT_SIGNAL ------------->|
  *      | <- FRONT_STOPPED -----|<------- INIT_STOPPED --------|
  *      | <- FRONT_DONE --------|<------- INIT_EXITED ---------|
- *      | <- FRONT_ENDED -------|  kills init, cleans up
+ *      | <- FRONT_ENDING ------|  kills init
+ *      | <- FRONT_ENDED -------|  wrote the record
  *
  * FRONT_FAILED may come from the keeper, and INIT_FAILED from init, instead of
  * anything else: text of an error; the task is over.
@@ -30,26 +32,28 @@
 
 enum front_message {
 	/* Front end to keeper. */
-	FRONT_PLAN = 1, /* fds: enum plan_fd */
-	FRONT_MAPS_DONE,
+	FRONT_BEGIN = 1,     /* struct begin: the id maps are written */
+	FRONT_PLAN,	     /* fds: enum plan_fd */
+	FRONT_CLONES,	     /* fds: the next of container_clone's */
 	FRONT_EXEC,   /* struct exec_head; fd: packed arguments */
 	FRONT_SIGNAL, /* struct exec_signal */
 	FRONT_STOP,   /* struct stop_request: ends the task */
 	/* Keeper to front end. */
-	FRONT_NEED_MAPS = 32,
-	FRONT_READY,   /* sandbox stands: struct ready_head */
+	FRONT_READY = 32, /* sandbox stands: struct ready_head */
 	FRONT_STREAMS, /* struct exec_streams; fds */
 	FRONT_STARTED, /* struct exec_head: the command runs */
 	FRONT_STOPPED, /* struct exec_signal: stopped under its pty */
 	FRONT_DONE,    /* struct exec_done */
+	FRONT_ENDING,  /* a run: its layers are the front end's to clean */
 	FRONT_ENDED,   /* struct task_ended */
 	FRONT_FAILED,  /* struct failure */
 };
 
 enum init_message {
 	/* Keeper to init. */
-	INIT_MOUNT = 64, /* path; fd: detached mount */
-	INIT_ENTER,      /* packed struct init_config */
+	INIT_JOIN = 64, /* fds: files of control groups that take it in */
+	INIT_MOUNTS,    /* a path, NUL-terminated, for each detached mount */
+	INIT_ENTER,     /* packed struct init_config */
 	INIT_EXEC,       /* struct exec_head; fd: packed arguments */
 	INIT_SIGNAL,     /* struct exec_signal */
 	INIT_END_EXEC,   /* struct exec_head: kill its session */
@@ -70,6 +74,10 @@ enum exec_flag {
 	EXEC_TTY = 1,
 	EXEC_MERGE = 2,    /* one pipe for stdout and stderr */
 	EXEC_NO_STDIN = 4, /* stdin is /dev/null */
+};
+
+struct begin {
+	uint32_t delegated; /* the keeper is in a cgroup of its own */
 };
 
 struct exec_head {
@@ -179,11 +187,11 @@ enum plan_fd {
 
 /* States of the keeper's side of each channel, as bits. */
 enum keeper_state {
-	KEEPER_WAITING = 16,
-	KEEPER_MAPS = 1,
-	KEEPER_BUILDING = 2,
-	KEEPER_RUNNING = 4,
-	KEEPER_ENDING = 8,
+	KEEPER_STARTING = 1, /* until its id maps are written */
+	KEEPER_WAITING = 2,  /* for its plan, while init comes up */
+	KEEPER_BUILDING = 4,
+	KEEPER_RUNNING = 8,
+	KEEPER_ENDING = 16,
 };
 
 extern const struct message_rule keeper_from_front[];

@@ -188,14 +188,14 @@ bool state_is_id(const char *id)
 	       strspn(id + 2, STATE_ID_DIGITS) == STATE_ID_SIZE - 3;
 }
 
-static int make_id(char id[STATE_ID_SIZE])
+int state_new_id(char id[STATE_ID_SIZE], struct error *err)
 {
 	uint8_t random[ID_RANDOM];
 	unsigned bits = 0, have = 0;
 	size_t next = 0;
 
 	if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
-		return errno ? -errno : -EIO;
+		return error_errno(err, "no random numbers");
 	id[0] = 't';
 	id[1] = '-';
 	for (size_t i = 2; i < STATE_ID_SIZE - 1; i++) {
@@ -260,19 +260,11 @@ static int fill_task(const struct state *s, const char *id, int *ret_fd,
 	return 0;
 }
 
-int state_task_new(const struct state *s, char ret_id[STATE_ID_SIZE],
-		   int *ret_fd, int *ret_lock_fd, struct error *err)
+int state_task_new(const struct state *s, const char *id, int *ret_fd,
+		   int *ret_lock_fd, struct error *err)
 {
-	char id[STATE_ID_SIZE];
-	int r;
+	int r = mkdirat(s->tasks_fd, id, 0700) < 0 ? -errno : 0;
 
-	do {
-		r = make_id(id);
-		if (r < 0)
-			return error_set(err, r, "no random numbers: %s",
-					 strerror(-r));
-		r = mkdirat(s->tasks_fd, id, 0700) < 0 ? -errno : 0;
-	} while (r == -EEXIST);
 	if (r < 0)
 		return state_fail(err, r, "make a task in", s->path);
 	r = fill_task(s, id, ret_fd, ret_lock_fd);
@@ -280,7 +272,6 @@ int state_task_new(const struct state *s, char ret_id[STATE_ID_SIZE],
 		layer_remove(s->tasks_fd, id, NULL);
 		return state_fail(err, r, "make a task in", s->path);
 	}
-	memcpy(ret_id, id, sizeof(id));
 	return 0;
 }
 

@@ -57,12 +57,15 @@ void state_close(struct state *s);
 
 bool state_is_id(const char *id);
 
+/* A name that no other task has: 80 random bits. */
+int state_new_id(char ret[STATE_ID_SIZE], struct error *err);
+
 /*
  * Makes a new task: its directory, with lock held. The descriptors are
  * O_CLOEXEC and the caller's; lock can be written (record_begin).
  */
-int state_task_new(const struct state *s, char ret_id[STATE_ID_SIZE],
-		   int *ret_fd, int *ret_lock_fd, struct error *err);
+int state_task_new(const struct state *s, const char *id, int *ret_fd,
+		   int *ret_lock_fd, struct error *err);
 
 /*
  * Says that the task has its final record. Never needed: the next sweep finds

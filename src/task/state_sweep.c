@@ -65,13 +65,10 @@ static int bury(const struct state *s, const char *id, int task_fd,
 		fn(arg, id, task_fd);
 	/* Of who died while it replaced the record. */
 	unlinkat(task_fd, ".task.json.new", 0);
+	remove_left(id, task_fd);
 	if (rec.state == RECORD_RUNNING) {
-		remove_left(id, task_fd);
 		r = write_lost(s, id, task_fd, &rec, err);
 		r = r < 0 ? r : 1;
-	} else if (rec.changes.known && rec.changes.added == 0 &&
-		   rec.changes.modified == 0 && rec.changes.deleted == 0) {
-		remove_left(id, task_fd);
 	}
 	record_done(&rec);
 	if (r >= 0)

@@ -11,6 +11,7 @@ enum watch_fd {
 	WATCH_FD_NOTIFY = 3,
 	WATCH_FD_CHANNEL,
 	WATCH_FD_KEEPER,
+	WATCH_FD_PROGRAM, /* of the waiter: what it becomes */
 	WATCH_FD_COUNT,
 };
 

@@ -126,13 +126,14 @@ static int place_over(struct builder *b, int mount, int inside,
 {
 	int r = str_eq(path, "/") ? 0 : make_point(b, path, directory);
 
-	if (r == 0) {
-		r = b->c->place(b->c->place_arg, mount, path);
+	if (r < 0) {
+		close_fd(mount);
+	} else {
+		r = b->c->helpers->place(b->c->helpers->arg, mount, path);
 		if (r < 0)
 			error_set(b->err, r, "cannot hand over the mount of "
 				  "%s: %s", path, strerror(-r));
 	}
-	close_fd(mount);
 	if (r < 0) {
 		close_fd(inside);
 		return r;
@@ -190,7 +191,7 @@ static int want_device(struct builder *b, const char *path)
 		return fd;
 	if (!S_ISCHR(st.st_mode))
 		return error_set(b->err, -ENXIO, "%s is no device", path);
-	mount = mount_clone(fd, path, MOUNT_NOSUID | MOUNT_NOEXEC, -1, b->err);
+	mount = mount_clone(fd, path, 0, -1, b->err);
 	return mount < 0 ? mount : place(b, mount, path, false);
 }
 
@@ -311,15 +312,68 @@ static int overlay_with_upper(struct builder *b, int lower, const char *dir,
 	return mount_overlay(layers, n, upper, work, RW, b->err);
 }
 
+/* The source has a clone, before those of the write grants. */
+static bool has_source_clone(const struct sandbox_spec *s)
+{
+	return s->root_caller && s->source && s->workspace != WORKSPACE_COPY;
+}
+
+size_t container_clones_needed(const struct sandbox_spec *s)
+{
+	return s->root_caller ? has_source_clone(s) + s->write.n : 0;
+}
+
+/*
+ * Clones made outside our namespaces become ours when they are attached in
+ * them; only then do they serve as layers.
+ */
+static int adopt(int support, int clone, const char *name, struct error *err)
+{
+	AUTO_CLOSE int at = -1;
+
+	if (mkdirat(support, name, 0755) == 0)
+		at = openat(support, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (at < 0 ||
+	    sys_move_mount(clone, "", at, "",
+			   MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) <
+		    0)
+		return error_errno(err, "cannot attach an id-mapped mount");
+	return 0;
+}
+
+/* Has the clones ready, which the front end makes while we do the rest. */
+static int need_clones(struct builder *b)
+{
+	struct container *c = b->c;
+	char name[32];
+	int r;
+
+	if (c->adopted)
+		return 0;
+	r = c->helpers->fetch(c->helpers->arg, c, b->err);
+	for (size_t i = 0; r == 0 && i < c->clones.n; i++) {
+		snprintf(name, sizeof(name), "clone.%zu", i);
+		r = adopt(b->support, c->clones.fds[i], name, b->err);
+	}
+	c->adopted = r == 0;
+	return r;
+}
+
 static int want_write(struct builder *b, const char *path, size_t index)
 {
 	AUTO_CLOSE int fd = -1;
 	struct stat st;
+	size_t index_of_clone;
 	char dir[24];
 	int mount, r;
 
-	if (b->c->grant_clones) {
-		fd = fcntl(b->c->grant_clones[index], F_DUPFD_CLOEXEC, 3);
+	if (b->s->root_caller) {
+		r = need_clones(b);
+		if (r < 0)
+			return r;
+		index_of_clone = index + has_source_clone(b->s);
+		fd = fcntl(b->c->clones.fds[index_of_clone], F_DUPFD_CLOEXEC,
+			   3);
 		if (fd < 0 || fstat(fd, &st) < 0)
 			return error_errno(b->err, "cannot open %s", path);
 	} else {
@@ -346,8 +400,12 @@ static int open_source(struct builder *b)
 	struct stat st;
 	int fd;
 
-	if (b->c->source_clone >= 0)
-		return fcntl(b->c->source_clone, F_DUPFD_CLOEXEC, 3);
+	if (has_source_clone(b->s)) {
+		int r = need_clones(b);
+
+		return r < 0 ? r
+			     : fcntl(b->c->clones.fds[0], F_DUPFD_CLOEXEC, 3);
+	}
 	fd = open_path(b->s->source, &st, b->err);
 	if (fd < 0)
 		return fd;
@@ -526,80 +584,51 @@ static int idmapped_clone(const struct sandbox_spec *s, const char *path,
 	return clone;
 }
 
-static int prepare_grants(struct container *c, const struct sandbox_spec *s,
-			  struct error *err)
+void container_clones_done(struct container_clones *c)
 {
-	struct stat st;
-
-	c->grant_clones = calloc(s->write.n, sizeof(int));
-	if (!c->grant_clones)
-		return error_set(err, -ENOMEM, "out of memory");
-	c->n_grant_clones = s->write.n;
-	for (size_t i = 0; i < s->write.n; i++)
-		c->grant_clones[i] = -1;
-	for (size_t i = 0; i < s->write.n; i++) {
-		c->grant_clones[i] =
-			idmapped_clone(s, s->write.items[i], &st, err);
-		if (c->grant_clones[i] < 0)
-			return c->grant_clones[i];
-	}
-	return 0;
+	for (size_t i = 0; i < c->n; i++)
+		close_fd(c->fds[i]);
+	free(c->fds);
+	*c = (struct container_clones){0};
 }
 
-int container_prepare(struct container *c, const struct sandbox_spec *s,
-		      int task_fd, struct error *err)
+static int clone_source(const struct sandbox_spec *s, struct error *err)
 {
 	struct stat st;
-	int r = 0;
+	int fd = idmapped_clone(s, s->source, &st, err);
 
-	*c = (struct container){.task_fd = task_fd, .source_clone = -1,
-				 .support = -1};
-	if (!s->root_caller)
+	if (fd < 0)
+		return fd;
+	if (st.st_dev == s->source_dev && st.st_ino == s->source_ino)
+		return fd;
+	close(fd);
+	return error_set(err, -ESTALE,
+			 "%s was replaced while the task started", s->source);
+}
+
+int container_clone(const struct sandbox_spec *s, struct container_clones *ret,
+		    struct error *err)
+{
+	size_t source = has_source_clone(s), n = container_clones_needed(s);
+	struct stat st;
+	int fd = 0;
+
+	*ret = (struct container_clones){0};
+	if (n == 0)
 		return 0;
-	if (s->write.n > 0)
-		r = prepare_grants(c, s, err);
-	if (r < 0 || !s->source || s->workspace == WORKSPACE_COPY)
-		return r;
-	c->source_clone = idmapped_clone(s, s->source, &st, err);
-	if (c->source_clone < 0)
-		return c->source_clone;
-	if (st.st_dev != s->source_dev || st.st_ino != s->source_ino)
-		return error_set(err, -ESTALE,
-				 "%s was replaced while the task started",
-				 s->source);
-	return 0;
-}
-
-/*
- * Clones made outside our namespaces become ours when they are attached in
- * them; only then do they serve as layers.
- */
-static int adopt(int support, int clone, const char *name, struct error *err)
-{
-	AUTO_CLOSE int at = -1;
-
-	if (mkdirat(support, name, 0755) == 0)
-		at = openat(support, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (at < 0 ||
-	    sys_move_mount(clone, "", at, "",
-			   MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) <
-		    0)
-		return error_errno(err, "cannot attach an id-mapped mount");
-	return 0;
-}
-
-static int adopt_all(const struct container *c, int support, struct error *err)
-{
-	char name[32];
-	int r = 0;
-
-	if (c->source_clone >= 0)
-		r = adopt(support, c->source_clone, "source", err);
-	for (size_t i = 0; r == 0 && i < c->n_grant_clones; i++) {
-		snprintf(name, sizeof(name), "write.%zu", i);
-		r = adopt(support, c->grant_clones[i], name, err);
+	ret->fds = calloc(n, sizeof(int));
+	if (!ret->fds)
+		return error_set(err, -ENOMEM, "out of memory");
+	for (size_t i = 0; i < n && fd >= 0; i++) {
+		fd = i < source ? clone_source(s, err)
+				: idmapped_clone(s, s->write.items[i - source],
+						 &st, err);
+		if (fd >= 0)
+			ret->fds[ret->n++] = fd;
 	}
-	return r;
+	if (fd < 0)
+		container_clones_done(ret);
+	return fd < 0 ? fd : 0;
 }
 
 /* The root comes first: mount points are made in it while others are placed. */
@@ -611,7 +640,7 @@ static int build_root(struct builder *b)
 }
 
 int container_build(struct container *c, const struct sandbox_spec *s,
-		    container_place_fn *hand_over, void *arg, struct error *err)
+		    const struct container_helpers *helpers, struct error *err)
 {
 	uint64_t inodes = s->limits.inodes == LIMIT_NONE
 				  ? 0
@@ -621,8 +650,7 @@ int container_build(struct container *c, const struct sandbox_spec *s,
 	int r;
 
 	c->support = support;
-	c->place = hand_over;
-	c->place_arg = arg;
+	c->helpers = helpers;
 	if (support < 0)
 		return support;
 	/* Kernels before 6.15 take only attached mounts as layers. */
@@ -630,9 +658,7 @@ int container_build(struct container *c, const struct sandbox_spec *s,
 			   MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) <
 	    0)
 		return error_errno(err, "cannot attach the keeper's layers");
-	r = adopt_all(c, support, err);
-	if (r == 0)
-		r = build_root(&b);
+	r = build_root(&b);
 	if (r == 0)
 		r = collect_wants(&b);
 	if (r == 0)
@@ -643,6 +669,11 @@ int container_build(struct container *c, const struct sandbox_spec *s,
 	return r;
 }
 
+void container_init(struct container *c)
+{
+	*c = (struct container){.task_fd = -1, .support = -1};
+}
+
 void container_done(struct container *c)
 {
 	for (size_t i = 0; i < c->n_mounts; i++) {
@@ -651,11 +682,7 @@ void container_done(struct container *c)
 	}
 	free(c->mounts);
 	close_fd(c->support);
-	for (size_t i = 0; i < c->n_grant_clones; i++)
-		close_fd(c->grant_clones[i]);
-	free(c->grant_clones);
-	close_fd(c->source_clone);
+	container_clones_done(&c->clones);
 	strlist_done(&c->write_paths);
-	*c = (struct container){.task_fd = c->task_fd, .source_clone = -1,
-				 .support = -1};
+	container_init(c);
 }

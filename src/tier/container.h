@@ -1,7 +1,7 @@
 /*
  * The container tier: a root of its own made of detached mounts. The keeper
  * makes them here; init places them. Two steps, because mounts whose ids are
- * mapped must be made before the keeper enters its user namespace.
+ * mapped can be made only outside of the keeper's user namespace.
  */
 #ifndef PINFOLD_TIER_CONTAINER_H
 #define PINFOLD_TIER_CONTAINER_H
@@ -23,18 +23,33 @@ struct placement {
 	char *path; /* inside the sandbox, normal */
 };
 
-/* Hands a detached mount to whoever places it; fd stays the caller's. */
-typedef int container_place_fn(void *arg, int fd, const char *path);
+struct container;
+
+/* What container_build asks of the keeper. */
+struct container_helpers {
+	/* Hands a mount to whoever places it; takes fd, on failure too. */
+	int (*place)(void *arg, int fd, const char *path);
+	/* Fills c->clones, before the first mount that needs them. */
+	int (*fetch)(void *arg, struct container *c, struct error *err);
+	void *arg;
+};
+
+/*
+ * For a root caller: id-mapped clones of the source, if it is not copied, and
+ * of each directory that may be written. In this order.
+ */
+struct container_clones {
+	int *fds;
+	size_t n;
+};
 
 struct container {
 	int task_fd;      /* the task's directory */
 	int support; /* tmpfs that holds the root, home, /tmp, /dev/shm, layers */
-	int source_clone; /* idmapped, for root callers; -1 */
+	struct container_clones clones;
 	struct strlist write_paths; /* what Landlock lets the command write */
-	int *grant_clones; /* idmapped clones of spec->write, or NULL */
-	size_t n_grant_clones;
-	container_place_fn *place;
-	void *place_arg;
+	bool adopted; /* the clones are attached in our namespace */
+	const struct container_helpers *helpers;
 	struct placement *mounts;
 	size_t n_mounts, cap_mounts;
 };
@@ -46,20 +61,23 @@ struct container {
  */
 int container_check(const struct sandbox_spec *s, struct error *err);
 
-/*
- * Step one, before the keeper's user namespace: mounts that only the caller can
- * make. task_fd stays the caller's.
- */
-int container_prepare(struct container *c, const struct sandbox_spec *s,
-		      int task_fd, struct error *err);
+/* Step one, by the caller itself. The clones are its own. */
+int container_clone(const struct sandbox_spec *s, struct container_clones *ret,
+		    struct error *err);
+void container_clones_done(struct container_clones *c);
+
+/* How many of them there are. */
+size_t container_clones_needed(const struct sandbox_spec *s);
 
 /*
- * Step two, inside it: makes every mount and hands it to place, ordered so that
- * each comes after the one that holds its mount point; the first is the root.
- * The text of an error names the path and the way out.
+ * Step two, by the keeper: makes every mount and hands it to be placed, ordered
+ * so that each comes after the one that holds its mount point; the first is the
+ * root. c->task_fd is of the keeper's own mount namespace. The text of an error
+ * names the path and the way out.
  */
+void container_init(struct container *c);
 int container_build(struct container *c, const struct sandbox_spec *s,
-		    container_place_fn *place, void *arg, struct error *err);
+		    const struct container_helpers *helpers, struct error *err);
 
 /* Closes all mounts. */
 void container_done(struct container *c);

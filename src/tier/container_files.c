@@ -250,8 +250,6 @@ static int write_file(int dir, const char *name, const struct buf *content,
 		return error_errno(err, "cannot make /etc/%s", name);
 	r = content->failed ? content->failed
 			    : io_write_all(fd, buf_str(content), content->len);
-	if (r == 0 && fchmod(fd, 0644) < 0)
-		r = -errno;
 	if (r < 0)
 		return error_set(err, r, "cannot write /etc/%s: %s", name,
 				 strerror(-r));

@@ -145,16 +145,55 @@ def when_init_is_killed_all_is_gone(box):
     return took
 
 
+CONNECT = ("python3 -c 'import socket; s = socket.socket(); "
+           's.connect_ex(("192.0.2.7", 80))\'; touch connected; ')
+
+
+def waiter_of(task):
+    """The keeper's child that waits until watch is needed."""
+    names = {p: b.command_of(p) for p, parent in b.parents().items()
+             if parent == task.keeper}
+    waiting = [p for p, name in names.items() if name == 'pinfold-keeper']
+    equal(len(waiting), 1, f'{names}')
+    return waiting[0]
+
+
+def is_confined(pid):
+    with open(f'/proc/{pid}/status', encoding='utf-8') as f:
+        status = f.read()
+    return 'NoNewPrivs:\t1\n' in status and 'Seccomp:\t2\n' in status
+
+
+@case
+def watch_starts_with_the_first_call_that_is_notified(box):
+    task = Task(box)
+    waiter = waiter_of(task)
+    wait_for(lambda: is_confined(waiter), what='its filter')
+    check(not find_below(task.process.pid, 'pinfold-watch'), 'too early')
+    task.process.terminate()
+    task.end()
+    task = Task(box, after=CONNECT + 'sleep 3007')
+    watch = wait_for(lambda: find_below(task.process.pid, 'pinfold-watch'),
+                     what='watch')
+    wait_for(lambda: is_confined(watch), what='its filter')
+    task.process.terminate()
+    task.end()
+    equal([n['object'] for n in box.record(task.id)['refusals']],
+          ['192.0.2.7:80'])
+    return task.gone()
+
+
 @case
 def when_the_watcher_is_killed_the_task_ends(box):
-    task = Task(box)
-    watch = find_below(task.process.pid, 'pinfold-watch')
-    if not watch:
-        raise b.Skip('this task has no watcher')
-    os.kill(watch, signal.SIGKILL)
-    r = task.end()
-    check(r.status != 0, str(r))
-    return task.gone()
+    for after in ('', CONNECT):
+        task = Task(box, after=after + 'sleep 3004')
+        watch = waiter_of(task) if not after else wait_for(
+            lambda: find_below(task.process.pid, 'pinfold-watch'), what='it')
+        os.kill(watch, signal.SIGKILL)
+        r = task.end()
+        check(r.status != 0, str(r))
+        took = task.gone()
+    return took
 
 
 @case

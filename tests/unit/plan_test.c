@@ -25,7 +25,7 @@ static void fill(struct task_plan *p)
 	p->spec.user = strdup("agent");
 	p->spec.home = strdup("/home/agent");
 	p->spec.uids = (struct id_map){.n = 1, .extent = {{1000, 5000, 1}}};
-	p->programs = strdup("/usr/lib/pinfold");
+	p->task_path = strdup("/var/lib/pinfold/tasks/t-x");
 	p->workdir = strdup("/src");
 	strlist_add(&p->argv, "true");
 	strlist_add(&p->spec.hide, ".env");

@@ -69,6 +69,14 @@ static bool exists(const struct state *s, const char *format, const char *id)
 	return access(path, F_OK) == 0;
 }
 
+static int new_task(const struct state *s, char id[STATE_ID_SIZE], int *fd,
+		    int *lock)
+{
+	int r = state_new_id(id, NULL);
+
+	return r < 0 ? r : state_task_new(s, id, fd, lock, NULL);
+}
+
 /* A task as a run leaves it: ended, or with the lock simply let go. */
 static void make_task(const struct state *s, const char *source, bool ended,
 		      char id[STATE_ID_SIZE])
@@ -77,7 +85,7 @@ static void make_task(const struct state *s, const char *source, bool ended,
 	AUTO_CLOSE int lock = -1;
 	struct record r;
 
-	assert_int_equal(state_task_new(s, id, &fd, &lock, NULL), 0);
+	assert_int_equal(new_task(s, id, &fd, &lock), 0);
 	record_init(&r);
 	strcpy(r.id, id);
 	r.source = source ? strdup(source) : NULL;
@@ -211,7 +219,7 @@ static void a_task_is_alive_exactly_while_its_lock_is_held(void **state)
 
 	(void)state;
 	open_state(&s);
-	assert_int_equal(state_task_new(&s, id, &fd, &lock, NULL), 0);
+	assert_int_equal(new_task(&s, id, &fd, &lock), 0);
 	assert_true(state_is_id(id));
 	assert_true(fcntl(lock, F_GETFD) & FD_CLOEXEC);
 	assert_true(state_task_alive(fd));
@@ -355,7 +363,7 @@ static void a_task_that_died_before_its_first_record_is_found_too(void **state)
 
 	(void)state;
 	open_state(&s);
-	assert_int_equal(state_task_new(&s, id, &fd, &lock, NULL), 0);
+	assert_int_equal(new_task(&s, id, &fd, &lock), 0);
 	assert_int_equal(record_read(fd, &r, NULL), -ENODATA);
 	close(lock);
 	assert_int_equal(state_sweep(&s, NULL, NULL, NULL), 1);
@@ -379,7 +387,7 @@ static void a_task_that_cannot_be_made_says_why(void **state)
 	(void)state;
 	if (sys < 0)
 		skip();
-	r = state_task_new(&s, id, &fd, &lock, NULL);
+	r = new_task(&s, id, &fd, &lock);
 	assert_true(r == -EPERM || r == -EACCES || r == -EROFS);
 }
 
@@ -408,7 +416,7 @@ static void changes_outside_the_source_are_changes_too(void **state)
 
 	(void)state;
 	open_state(&s);
-	assert_int_equal(state_task_new(&s, id, &fd, &lock, NULL), 0);
+	assert_int_equal(new_task(&s, id, &fd, &lock), 0);
 	close(lock);
 	assert_false(state_task_has_changes(fd));
 	assert_int_equal(mkdirat(fd, "upper", 0755), 0);
@@ -439,7 +447,7 @@ static void a_living_task_is_left_alone(void **state)
 
 	(void)state;
 	open_state(&s);
-	assert_int_equal(state_task_new(&s, id, &fd, &lock, NULL), 0);
+	assert_int_equal(new_task(&s, id, &fd, &lock), 0);
 	assert_int_equal(state_sweep(&s, NULL, NULL, NULL), 0);
 	assert_true(exists(&s, "live/", id));
 	assert_int_equal(state_task_remove(&s, id, NULL), -EBUSY);
@@ -536,7 +544,7 @@ static void a_task_killed_at_any_moment_of_its_start_is_swept(void **state)
 				char id[STATE_ID_SIZE];
 				int fd, lock;
 
-				state_task_new(&s, id, &fd, &lock, NULL);
+				new_task(&s, id, &fd, &lock);
 				close(fd);
 				close(lock);
 			}
