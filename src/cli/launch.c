@@ -375,10 +375,29 @@ static int find_group(struct launch *l, bool stay, struct error *err)
 	return l->plan.no_group ? 0 : error_set(err, -ENOMEM, "out of memory");
 }
 
+/* From here on the task has its place, and the keeper builds beside us. */
+static int new_task(struct launch *l, bool stay, struct error *err)
+{
+	struct error ignored;
+	int r;
+
+	recover_all(&l->state);
+	state_sweep(&l->state, launch_clean_lost, NULL, &ignored);
+	r = state_task_new(&l->state, l->id, &l->task_fd, &l->lock_fd, err);
+	if (r == 0)
+		r = identity_fill(&l->plan.spec, l->policy.identity, l->id,
+				  err);
+	if (r == 0)
+		r = find_group(l, stay, err);
+	if (r == 0)
+		r = front_begin(&l->front, &l->plan.spec, l->plan.delegated,
+				err);
+	return r;
+}
+
 static int prepare(struct launch *l, const struct options *o, bool stay,
 		   struct error *err)
 {
-	struct error ignored;
 	int r;
 
 	r = policy_in_force(o, &l->policy, err);
@@ -393,20 +412,8 @@ static int prepare(struct launch *l, const struct options *o, bool stay,
 			&l->source, err);
 	if (r == 0)
 		r = state_open(&l->state, err);
-	if (r < 0)
-		return r;
-	recover_all(&l->state);
-	state_sweep(&l->state, launch_clean_lost, NULL, &ignored);
-	r = state_task_new(&l->state, l->id, &l->task_fd, &l->lock_fd, err);
 	if (r == 0)
-		r = identity_fill(&l->plan.spec, l->policy.identity, l->id,
-				  err);
-	/* From here on the keeper builds beside us. */
-	if (r == 0)
-		r = find_group(l, stay, err);
-	if (r == 0)
-		r = front_begin(&l->front, &l->plan.spec, l->plan.delegated,
-				err);
+		r = new_task(l, stay, err);
 	if (r == 0)
 		r = fill_plan(l, o, stay, err);
 	if (r == 0 && stay)

@@ -341,7 +341,7 @@ def what_starts_in_shared_memory_makes_no_failing_call(box):
         for line in f:
             pid, text = line.rstrip('\n').split(None, 1)
             found = calls.setdefault(pid, [])
-            if 'execve' in text and ('["pinfold-keeper"]' in text or
+            if 'execve' in text and ('["pinfold-keeper"' in text or
                                      '["pinfold-init"]' in text):
                 equal([t for t in found if ' = -1 ' in t], [], text[:60])
                 started.append(pid)

@@ -346,6 +346,13 @@ def missing_programs_are_named(box):
     refused(r, 'pinfold-init')
 
 
+CONNECT_AND_MAKE = '''
+import socket
+socket.socket().connect_ex(("192.0.2.7", 80))
+open("made", "w")
+'''
+
+
 @case
 def a_program_that_is_another_is_refused(box):
     os.mkdir(f'{box.top}/bin')
@@ -354,8 +361,10 @@ def a_program_that_is_another_is_refused(box):
         shutil.copy(path, f'{box.top}/bin/{name}')
     for name in ('pinfold-init', 'pinfold-keeper', 'pinfold-watch'):
         shutil.copy('/bin/true', f'{box.top}/bin/{name}')
+        # watch is needed with the first notified call, and only then.
         r = box.finish(box.spawn([f'{box.top}/bin/pinfold', 'run', '--',
-                                  'touch', 'made']), timeout=30)
+                                  'python3', '-c', CONNECT_AND_MAKE]),
+                       timeout=30)
         check(r.status == 125, f'{name}: {r}')
         check(r.text().startswith('pinfold: '), f'{name}: {r}')
         shutil.copy(ours[name], f'{box.top}/bin/{name}')
