@@ -497,6 +497,8 @@ while True:
         break
     except OSError:
         pass
+# Within execve it goes on to the end of that, and is a command then.
+time.sleep(0.2)
 name = open(f'/proc/{me + ahead}/comm').read().strip()
 for pid in range(me + 1, me + ahead):
     os.kill(pid, signal.SIGKILL)
