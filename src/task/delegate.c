@@ -34,14 +34,26 @@ static int bus_path(char *path, size_t size, struct error *err)
 	return 0;
 }
 
-int delegate_reachable(struct error *err)
+/* The bus on which to ask, if asking may be of use. */
+static int find_bus(char *path, size_t size, struct error *err)
 {
-	char path[PATH_MAX];
-	int r = bus_path(path, sizeof(path), err);
+	int r;
 
+	/* With version 1 or a hybrid tree systemd delegates no controllers. */
+	if (access("/sys/fs/cgroup/cgroup.controllers", F_OK) < 0)
+		return error_set(err, -EOPNOTSUPP,
+				 "no unified cgroup tree at /sys/fs/cgroup");
+	r = bus_path(path, size, err);
 	if (r < 0)
 		return r;
 	return access(path, W_OK) < 0 ? error_errno(err, "%s", path) : 0;
+}
+
+int delegate_reachable(struct error *err)
+{
+	char path[PATH_MAX];
+
+	return find_bus(path, sizeof(path), err);
 }
 
 /* One property: a structure of its name and a variant, whose value follows. */
@@ -137,11 +149,7 @@ int delegate_scope(pid_t pid, const char *id, struct error *err)
 	AUTO_CLOSE int fd = -1;
 	int r;
 
-	/* With version 1 or a hybrid tree systemd delegates no controllers. */
-	if (access("/sys/fs/cgroup/cgroup.controllers", F_OK) < 0)
-		return error_set(err, -EOPNOTSUPP,
-				 "no unified cgroup tree at /sys/fs/cgroup");
-	r = bus_path(path, sizeof(path), err);
+	r = find_bus(path, sizeof(path), err);
 	if (r < 0)
 		return r;
 	fd = bus_connect(path, err);

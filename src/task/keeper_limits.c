@@ -142,7 +142,7 @@ int keeper_limits_choose(struct keeper *k, struct error *err)
 	return r;
 }
 
-static void scratch_usage(const struct keeper *k, uint64_t *bytes,
+static void support_usage(const struct keeper *k, uint64_t *bytes,
 			  uint64_t *inodes);
 
 void keeper_limits_init(struct keeper *k)
@@ -152,7 +152,7 @@ void keeper_limits_init(struct keeper *k)
 	struct statvfs fs;
 	uint64_t now = time_mono_us();
 
-	scratch_usage(k, &k->own_bytes, &k->own_inodes);
+	support_usage(k, &k->own_bytes, &k->own_inodes);
 	l->started_us = l->last_activity_us = now;
 	l->next_tick_us = now + TICK_US;
 	l->next_walk_us = now;
@@ -186,8 +186,8 @@ static uint64_t busy_us(void)
 	return (uint64_t)t.tv_sec * 1000000u + (uint64_t)t.tv_nsec / 1000u;
 }
 
-/* What home, /tmp and /dev/shm hold; our own part taken off. */
-static void scratch_usage(const struct keeper *k, uint64_t *bytes,
+/* What the one tmpfs of the sandbox holds, our own part included. */
+static void support_usage(const struct keeper *k, uint64_t *bytes,
 			  uint64_t *inodes)
 {
 	struct statvfs fs;
@@ -197,6 +197,13 @@ static void scratch_usage(const struct keeper *k, uint64_t *bytes,
 		return;
 	*bytes = used(fs.f_blocks, fs.f_bfree) * fs.f_frsize;
 	*inodes = used(fs.f_files, fs.f_ffree);
+}
+
+/* What home, /tmp and /dev/shm hold; our own part taken off. */
+static void scratch_usage(const struct keeper *k, uint64_t *bytes,
+			  uint64_t *inodes)
+{
+	support_usage(k, bytes, inodes);
 	*bytes = used(*bytes, k->own_bytes);
 	*inodes = used(*inodes, k->own_inodes);
 }

@@ -322,6 +322,13 @@ def inodes_stops_many_empty_files_in_tmp(box):
 
 
 @case
+def inodes_counts_what_the_task_makes_and_not_what_its_sandbox_is_made_of(box):
+    r = box.sh('cd /tmp; i=0; while [ $i -lt 50 ]; do : >f$i; i=$((i+1)); done',
+               '--limit', 'inodes=64', '--json').expect(0)
+    equal(r.json()['limit'], None)
+
+
+@case
 def open_files_refuses_and_does_not_stop(box):
     script = 'import errno\nf=[]\ntry:\n while True: f.append(open("/dev/null"))' \
         '\nexcept OSError as e: print(errno.errorcode[e.errno], len(f)<64)'
