@@ -331,7 +331,8 @@ def attack_by_remaining(host):
 
 def attack_end_of_exec(host):
     """A session that forks without end must not outlive its exec; at the worst
-    the whole sandbox ends, and says so."""
+    the whole sandbox ends, by its limit or because it cannot be won, and says
+    which."""
     _, out, _ = run(host, [PINFOLD, 'start', '--source', host.source])
     task = out.strip()
     with subprocess.Popen([PINFOLD, 'exec', task, '--', './attacks/bomb',
@@ -347,7 +348,9 @@ def attack_end_of_exec(host):
         quiet = 0 if processes_of('attacks/bomb') else quiet + 1
         time.sleep(0.02)
     status, _, err = run(host, [PINFOLD, 'exec', task, '--', 'true'])
-    say(quiet == 20 and (status == 0 or 'not be ended' in err),
+    _, record, _ = run(host, [PINFOLD, 'ps', '--json', task])
+    said = 'could not be ended' in record or '"limit":"processes"' in record
+    say(quiet == 20 and (status == 0 or said),
         'processes: none that forks without end outlives its exec',
         f'{processes_of("attacks/bomb")[:5]}, status {status}, {err!r}')
     run(host, [PINFOLD, 'kill', task])
