@@ -44,7 +44,7 @@ static int in_the_sandbox(struct front *f, char **argv)
 	int r = front_exec(f, "/", argv, envp, EXEC_NO_STDIN, &err);
 
 	if (r == 0)
-		r = front_attend(f, NULL, EXEC_NO_STDIN, false, &outcome, &err);
+		r = front_attend(f, EXEC_NO_STDIN, false, &outcome, &err);
 	if (r < 0)
 		fprintf(stderr, "client: %s\n", err.text);
 	return r < 0 || !outcome.done_known || outcome.done.status != 0;
