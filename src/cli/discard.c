@@ -68,16 +68,11 @@ static int ask(const struct pick *p, struct error *err)
 static int discard_one(struct discard *d, const struct pick *p,
 		       struct error *err)
 {
-	AUTO_CLOSE int lock = state_task_claim(p->fd);
+	AUTO_CLOSE int lock = pick_claim(p, err);
 	int r;
 
-	if (lock == -EBUSY)
-		return error_set(err, lock,
-				 "%s is running: pinfold stop %s first", p->id,
-				 p->id);
 	if (lock < 0 && lock != -ENOENT)
-		return error_set(err, lock, "cannot lock %s: %s", p->id,
-				 strerror(-lock));
+		return lock;
 	if (!state_task_has_changes(p->fd))
 		return 0;
 	d->nothing = false;

@@ -184,17 +184,12 @@ static int discard(struct work *w, bool yes, uint64_t *ret_n, struct error *err)
 int discard_paths(struct pick *p, char *const *words, size_t n, bool yes,
 		  uint64_t *ret_n, struct error *err)
 {
-	AUTO_CLOSE int lock = state_task_claim(p->fd);
+	AUTO_CLOSE int lock = pick_claim(p, err);
 	struct work w = {.pick = p};
 	int r;
 
-	if (lock == -EBUSY)
-		return error_set(err, lock,
-				 "%s is running: pinfold stop %s first", p->id,
-				 p->id);
 	if (lock < 0 && lock != -ENOENT)
-		return error_set(err, lock, "cannot lock %s: %s", p->id,
-				 strerror(-lock));
+		return lock;
 	r = pick_policy(p, err);
 	if (r == 0)
 		r = words_read(&w.words, p, words, n, err);

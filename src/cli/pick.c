@@ -133,3 +133,17 @@ int pick_open_below(const char *recorded, struct error *err)
 				  "%s",
 			 buf_str(&quoted), strerror(-fd));
 }
+
+int pick_claim(const struct pick *p, struct error *err)
+{
+	int lock = state_task_claim(p->fd);
+
+	if (lock == -EBUSY)
+		return error_set(err, lock,
+				 "%s is running: pinfold stop %s first", p->id,
+				 p->id);
+	if (lock < 0 && lock != -ENOENT)
+		return error_set(err, lock, "cannot lock %s: %s", p->id,
+				 strerror(-lock));
+	return lock;
+}

@@ -39,6 +39,13 @@ int pick_open(const struct state *s, const char *id, struct pick *ret,
 int pick_policy(struct pick *p, struct error *err);
 
 /*
+ * Takes the task's lock, to change what it left: a descriptor that is the
+ * caller's, -ENOENT where it never had one, or another negative errno with a
+ * text (-EBUSY: it is running).
+ */
+int pick_claim(const struct pick *p, struct error *err);
+
+/*
  * Opens the host directory that a layer lies over, as the record names it
  * (\xNN stands for a byte). O_PATH descriptor or negative.
  */
