@@ -8,8 +8,8 @@
 #include "tier/container.h"
 
 #include "base/cleanup.h"
-#include "confine/mount.h"
 #include "confine/sys.h"
+#include "tier/container_build.h"
 #include "tier/container_files.h"
 
 #include <errno.h>
@@ -20,38 +20,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define RO (MOUNT_RDONLY | MOUNT_NOSUID | MOUNT_NODEV)
-#define RW (MOUNT_NOSUID | MOUNT_NODEV)
 /* More files than the skeleton and the mount points of 8,000 grants need. */
 #define OWN_INODES 65536u
 #define OWN_BYTES (4u << 20)
-
-enum want_kind {
-	WANT_SYSTEM,
-	WANT_ETC,
-	WANT_DEVICE,
-	WANT_TMP,
-	WANT_SHM,
-	WANT_HOME,
-	WANT_READ,
-	WANT_WRITE,
-	WANT_SOURCE,
-};
-
-struct want {
-	enum want_kind kind;
-	const char *path;
-	size_t index; /* of a write grant */
-};
-
-struct builder {
-	struct container *c;
-	const struct sandbox_spec *s;
-	struct error *err;
-	int support; /* tmpfs with layers of ours; never placed itself */
-	struct want *wants;
-	size_t n_wants;
-};
 
 /* Where a fixed path of the sandbox comes from. */
 static const struct want fixed[] = {
@@ -142,12 +113,12 @@ static int place_over(struct builder *b, int mount, int inside,
 	return r < 0 ? error_set(b->err, r, "out of memory") : 0;
 }
 
-static int place(struct builder *b, int mount, const char *path, bool directory)
+int builder_place(struct builder *b, int mount, const char *path, bool directory)
 {
 	return place_over(b, mount, -1, path, directory);
 }
 
-static int open_path(const char *path, struct stat *st, struct error *err)
+int builder_open(const char *path, struct stat *st, struct error *err)
 {
 	int fd = openat(AT_FDCWD, path, O_PATH | O_CLOEXEC | O_NOFOLLOW);
 
@@ -173,11 +144,11 @@ static int want_system(struct builder *b, const char *path)
 	}
 	if (S_ISLNK(st.st_mode))
 		return files_copy_link(path, b->c->mounts[0].inside, b->err);
-	fd = open_path(path, &st, b->err);
+	fd = builder_open(path, &st, b->err);
 	if (fd < 0)
 		return fd;
 	mount = mount_clone(fd, path, RO, -1, b->err);
-	return mount < 0 ? mount : place(b, mount, path, true);
+	return mount < 0 ? mount : builder_place(b, mount, path, true);
 }
 
 static int want_device(struct builder *b, const char *path)
@@ -186,13 +157,13 @@ static int want_device(struct builder *b, const char *path)
 	struct stat st;
 	int mount;
 
-	fd = open_path(path, &st, b->err);
+	fd = builder_open(path, &st, b->err);
 	if (fd < 0)
 		return fd;
 	if (!S_ISCHR(st.st_mode))
 		return error_set(b->err, -ENXIO, "%s is no device", path);
 	mount = mount_clone(fd, path, 0, -1, b->err);
-	return mount < 0 ? mount : place(b, mount, path, false);
+	return mount < 0 ? mount : builder_place(b, mount, path, false);
 }
 
 /* /etc: ours over the host's, without its sockets and FIFOs. */
@@ -203,7 +174,7 @@ static int want_etc(struct builder *b)
 	struct stat st;
 	int r, mount;
 
-	fd = open_path("/etc", &st, b->err);
+	fd = builder_open("/etc", &st, b->err);
 	if (fd < 0)
 		return fd;
 	layers[1].fd = fd;
@@ -211,7 +182,7 @@ static int want_etc(struct builder *b)
 	if (r < 0)
 		return r;
 	mount = mount_overlay(layers, 2, -1, -1, RO, b->err);
-	return mount < 0 ? mount : place(b, mount, "/etc", true);
+	return mount < 0 ? mount : builder_place(b, mount, "/etc", true);
 }
 
 /*
@@ -261,187 +232,6 @@ static int want_scratch(struct builder *b, const char *name, const char *path,
 	if (r == 0)
 		r = strlist_add(&b->c->write_paths, path);
 	return r;
-}
-
-static int want_read(struct builder *b, const char *path)
-{
-	struct mount_layer layers[2] = {{.fd = b->support, .path = "empty"}};
-	AUTO_CLOSE int fd = -1;
-	struct stat st;
-	int mount;
-
-	fd = open_path(path, &st, b->err);
-	if (fd < 0)
-		return fd;
-	if (S_ISDIR(st.st_mode)) {
-		layers[1].fd = fd;
-		mount = mount_overlay(layers, 2, -1, -1, RO, b->err);
-		if (mount < 0)
-			return error_prefix(b->err, "cannot grant %s", path);
-		return place(b, mount, path, true);
-	}
-	if (!S_ISREG(st.st_mode))
-		return error_set(b->err, -EINVAL,
-				 "cannot grant %s: only directories and "
-				 "regular files can be granted",
-				 path);
-	mount = mount_clone(fd, path, RO, -1, b->err);
-	return mount < 0 ? mount : place(b, mount, path, false);
-}
-
-/* An overlay whose changes stay in DIR/upper below the task's directory. */
-static int overlay_with_upper(struct builder *b, int lower, const char *dir,
-			      bool hide)
-{
-	struct mount_layer layers[2];
-	AUTO_CLOSE int upper = -1;
-	AUTO_CLOSE int work = -1;
-	char name[40];
-	size_t n = 0;
-
-	snprintf(name, sizeof(name), "%s/upper", dir);
-	upper = openat(b->c->task_fd, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	snprintf(name, sizeof(name), "%s/work", dir);
-	work = openat(b->c->task_fd, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (upper < 0 || work < 0)
-		return error_errno(b->err, "cannot open the task's %s", name);
-	if (hide)
-		layers[n++] = (struct mount_layer){.fd = b->support,
-						   .path = "hide"};
-	layers[n++] = (struct mount_layer){.fd = lower};
-	return mount_overlay(layers, n, upper, work, RW, b->err);
-}
-
-/* The source has a clone, before those of the write grants. */
-static bool has_source_clone(const struct sandbox_spec *s)
-{
-	return s->root_caller && s->source && s->workspace != WORKSPACE_COPY;
-}
-
-size_t container_clones_needed(const struct sandbox_spec *s)
-{
-	return s->root_caller ? has_source_clone(s) + s->write.n : 0;
-}
-
-/*
- * Clones made outside our namespaces become ours when they are attached in
- * them; only then do they serve as layers.
- */
-static int adopt(int support, int clone, const char *name, struct error *err)
-{
-	AUTO_CLOSE int at = -1;
-
-	if (mkdirat(support, name, 0755) == 0)
-		at = openat(support, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (at < 0 ||
-	    sys_move_mount(clone, "", at, "",
-			   MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) <
-		    0)
-		return error_errno(err, "cannot attach an id-mapped mount");
-	return 0;
-}
-
-/* Has the clones ready, which the front end makes while we do the rest. */
-static int need_clones(struct builder *b)
-{
-	struct container *c = b->c;
-	char name[32];
-	int r;
-
-	if (c->adopted)
-		return 0;
-	r = c->helpers->fetch(c->helpers->arg, c, b->err);
-	for (size_t i = 0; r == 0 && i < c->clones.n; i++) {
-		snprintf(name, sizeof(name), "clone.%zu", i);
-		r = adopt(b->support, c->clones.fds[i], name, b->err);
-	}
-	c->adopted = r == 0;
-	return r;
-}
-
-static int want_write(struct builder *b, const char *path, size_t index)
-{
-	AUTO_CLOSE int fd = -1;
-	struct stat st;
-	size_t index_of_clone;
-	char dir[24];
-	int mount, r;
-
-	if (b->s->root_caller) {
-		r = need_clones(b);
-		if (r < 0)
-			return r;
-		index_of_clone = index + has_source_clone(b->s);
-		fd = fcntl(b->c->clones.fds[index_of_clone], F_DUPFD_CLOEXEC,
-			   3);
-		if (fd < 0 || fstat(fd, &st) < 0)
-			return error_errno(b->err, "cannot open %s", path);
-	} else {
-		fd = open_path(path, &st, b->err);
-		if (fd < 0)
-			return fd;
-	}
-	if (!S_ISDIR(st.st_mode))
-		return error_set(b->err, -ENOTDIR,
-				 "cannot grant %s for writing: it is not a "
-				 "directory",
-				 path);
-	snprintf(dir, sizeof(dir), "write.%zu", index);
-	mount = overlay_with_upper(b, fd, dir, false);
-	if (mount < 0)
-		return error_prefix(b->err, "cannot grant %s for writing",
-				    path);
-	r = place(b, mount, path, true);
-	return r < 0 ? r : strlist_add(&b->c->write_paths, path);
-}
-
-static int open_source(struct builder *b)
-{
-	struct stat st;
-	int fd;
-
-	if (has_source_clone(b->s)) {
-		int r = need_clones(b);
-
-		return r < 0 ? r
-			     : fcntl(b->c->clones.fds[0], F_DUPFD_CLOEXEC, 3);
-	}
-	fd = open_path(b->s->source, &st, b->err);
-	if (fd < 0)
-		return fd;
-	if (st.st_dev != b->s->source_dev || st.st_ino != b->s->source_ino) {
-		close(fd);
-		return error_set(b->err, -ESTALE,
-				 "%s was replaced while the task started",
-				 b->s->source);
-	}
-	return fd;
-}
-
-static int want_source(struct builder *b)
-{
-	AUTO_CLOSE int fd = -1;
-	int mount, r;
-
-	if (b->s->workspace == WORKSPACE_COPY) {
-		fd = openat(b->c->task_fd, "upper",
-			    O_PATH | O_DIRECTORY | O_CLOEXEC);
-		if (fd < 0)
-			return error_errno(b->err, "cannot open the copy");
-		mount = mount_clone(fd, "the copy", RW, -1, b->err);
-	} else {
-		fd = open_source(b);
-		if (fd < 0)
-			return fd;
-		mount = overlay_with_upper(b, fd, ".", spec_hides(b->s));
-	}
-	if (mount < 0)
-		return error_prefix(b->err,
-				    "cannot make an overlay over %s (try "
-				    "--workspace copy)",
-				    b->s->source);
-	r = place(b, mount, b->s->source, true);
-	return r < 0 ? r : strlist_add(&b->c->write_paths, b->s->source);
 }
 
 static int want_home(struct builder *b, const char *path)
@@ -556,79 +346,6 @@ int container_check(const struct sandbox_spec *s, struct error *err)
 		r = check_wants(&b);
 	free(b.wants);
 	return r;
-}
-
-/* A clone of path in which its owner's files belong to the command. */
-static int idmapped_clone(const struct sandbox_spec *s, const char *path,
-			  struct stat *ret_st, struct error *err)
-{
-	struct id_extent uids[5], gids[5];
-	AUTO_CLOSE int userns = -1;
-	AUTO_CLOSE int fd = open_path(path, ret_st, err);
-	size_t n_uids, n_gids;
-	int clone;
-
-	if (fd < 0)
-		return fd;
-	n_uids = ids_swap(ret_st->st_uid, s->outer_uid, uids);
-	n_gids = ids_swap(ret_st->st_gid, s->outer_gid, gids);
-	userns = ids_userns_fd(uids, n_uids, gids, n_gids, err);
-	if (userns < 0)
-		return userns;
-	clone = mount_clone(fd, path, 0, userns, err);
-	if (clone < 0)
-		return error_prefix(err,
-				    "the file system of %s cannot map ids (use "
-				    "--workspace copy)",
-				    path);
-	return clone;
-}
-
-void container_clones_done(struct container_clones *c)
-{
-	for (size_t i = 0; i < c->n; i++)
-		close_fd(c->fds[i]);
-	free(c->fds);
-	*c = (struct container_clones){0};
-}
-
-static int clone_source(const struct sandbox_spec *s, struct error *err)
-{
-	struct stat st;
-	int fd = idmapped_clone(s, s->source, &st, err);
-
-	if (fd < 0)
-		return fd;
-	if (st.st_dev == s->source_dev && st.st_ino == s->source_ino)
-		return fd;
-	close(fd);
-	return error_set(err, -ESTALE,
-			 "%s was replaced while the task started", s->source);
-}
-
-int container_clone(const struct sandbox_spec *s, struct container_clones *ret,
-		    struct error *err)
-{
-	size_t source = has_source_clone(s), n = container_clones_needed(s);
-	struct stat st;
-	int fd = 0;
-
-	*ret = (struct container_clones){0};
-	if (n == 0)
-		return 0;
-	ret->fds = calloc(n, sizeof(int));
-	if (!ret->fds)
-		return error_set(err, -ENOMEM, "out of memory");
-	for (size_t i = 0; i < n && fd >= 0; i++) {
-		fd = i < source ? clone_source(s, err)
-				: idmapped_clone(s, s->write.items[i - source],
-						 &st, err);
-		if (fd >= 0)
-			ret->fds[ret->n++] = fd;
-	}
-	if (fd < 0)
-		container_clones_done(ret);
-	return fd < 0 ? fd : 0;
 }
 
 /* The root comes first: mount points are made in it while others are placed. */

@@ -1,0 +1,54 @@
+/*
+ * Between the files of the container: what is being built, and the mounts that
+ * are made for a path of the host. Each want_* makes one mount and places it;
+ * its text names the path.
+ */
+#ifndef PINFOLD_TIER_CONTAINER_BUILD_H
+#define PINFOLD_TIER_CONTAINER_BUILD_H
+
+#include "confine/mount.h"
+#include "tier/container.h"
+
+#include <sys/stat.h>
+
+#define RO (MOUNT_RDONLY | MOUNT_NOSUID | MOUNT_NODEV)
+#define RW (MOUNT_NOSUID | MOUNT_NODEV)
+
+enum want_kind {
+	WANT_SYSTEM,
+	WANT_ETC,
+	WANT_DEVICE,
+	WANT_TMP,
+	WANT_SHM,
+	WANT_HOME,
+	WANT_READ,
+	WANT_WRITE,
+	WANT_SOURCE,
+};
+
+struct want {
+	enum want_kind kind;
+	const char *path;
+	size_t index; /* of a write grant */
+};
+
+struct builder {
+	struct container *c;
+	const struct sandbox_spec *s;
+	struct error *err;
+	int support; /* tmpfs with layers of ours; never placed itself */
+	struct want *wants;
+	size_t n_wants;
+};
+
+/* A descriptor (O_PATH) of what is at path itself, and what that is. */
+int builder_open(const char *path, struct stat *st, struct error *err);
+/* Makes the mount point at path and hands the mount over; takes it. */
+int builder_place(struct builder *b, int mount, const char *path,
+		  bool directory);
+
+int want_read(struct builder *b, const char *path);
+int want_write(struct builder *b, const char *path, size_t index);
+int want_source(struct builder *b);
+
+#endif

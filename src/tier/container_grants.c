@@ -1,0 +1,269 @@
+/*
+ * What a container shows of the host beside the system: the source, and what a
+ * policy grants.
+ */
+#include "base/cleanup.h"
+#include "confine/mount.h"
+#include "confine/sys.h"
+#include "tier/container_build.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+int want_read(struct builder *b, const char *path)
+{
+	struct mount_layer layers[2] = {{.fd = b->support, .path = "empty"}};
+	AUTO_CLOSE int fd = -1;
+	struct stat st;
+	int mount;
+
+	fd = builder_open(path, &st, b->err);
+	if (fd < 0)
+		return fd;
+	if (S_ISDIR(st.st_mode)) {
+		layers[1].fd = fd;
+		mount = mount_overlay(layers, 2, -1, -1, RO, b->err);
+		if (mount < 0)
+			return error_prefix(b->err, "cannot grant %s", path);
+		return builder_place(b, mount, path, true);
+	}
+	if (!S_ISREG(st.st_mode))
+		return error_set(b->err, -EINVAL,
+				 "cannot grant %s: only directories and "
+				 "regular files can be granted",
+				 path);
+	mount = mount_clone(fd, path, RO, -1, b->err);
+	return mount < 0 ? mount : builder_place(b, mount, path, false);
+}
+
+/* An overlay whose changes stay in DIR/upper below the task's directory. */
+static int overlay_with_upper(struct builder *b, int lower, const char *dir,
+			      bool hide)
+{
+	struct mount_layer layers[2];
+	AUTO_CLOSE int upper = -1;
+	AUTO_CLOSE int work = -1;
+	char name[40];
+	size_t n = 0;
+
+	snprintf(name, sizeof(name), "%s/upper", dir);
+	upper = openat(b->c->task_fd, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	snprintf(name, sizeof(name), "%s/work", dir);
+	work = openat(b->c->task_fd, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (upper < 0 || work < 0)
+		return error_errno(b->err, "cannot open the task's %s", name);
+	if (hide)
+		layers[n++] = (struct mount_layer){.fd = b->support,
+						   .path = "hide"};
+	layers[n++] = (struct mount_layer){.fd = lower};
+	return mount_overlay(layers, n, upper, work, RW, b->err);
+}
+
+/* The source has a clone, before those of the write grants. */
+static bool has_source_clone(const struct sandbox_spec *s)
+{
+	return s->root_caller && s->source && s->workspace != WORKSPACE_COPY;
+}
+
+size_t container_clones_needed(const struct sandbox_spec *s)
+{
+	return s->root_caller ? has_source_clone(s) + s->write.n : 0;
+}
+
+/*
+ * Clones made outside our namespaces become ours when they are attached in
+ * them; only then do they serve as layers.
+ */
+static int adopt(int support, int clone, const char *name, struct error *err)
+{
+	AUTO_CLOSE int at = -1;
+
+	if (mkdirat(support, name, 0755) == 0)
+		at = openat(support, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (at < 0 ||
+	    sys_move_mount(clone, "", at, "",
+			   MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) <
+		    0)
+		return error_errno(err, "cannot attach an id-mapped mount");
+	return 0;
+}
+
+/* Has the clones ready, which the front end makes while we do the rest. */
+static int need_clones(struct builder *b)
+{
+	struct container *c = b->c;
+	char name[32];
+	int r;
+
+	if (c->adopted)
+		return 0;
+	r = c->helpers->fetch(c->helpers->arg, c, b->err);
+	for (size_t i = 0; r == 0 && i < c->clones.n; i++) {
+		snprintf(name, sizeof(name), "clone.%zu", i);
+		r = adopt(b->support, c->clones.fds[i], name, b->err);
+	}
+	c->adopted = r == 0;
+	return r;
+}
+
+int want_write(struct builder *b, const char *path, size_t index)
+{
+	AUTO_CLOSE int fd = -1;
+	struct stat st;
+	size_t index_of_clone;
+	char dir[24];
+	int mount, r;
+
+	if (b->s->root_caller) {
+		r = need_clones(b);
+		if (r < 0)
+			return r;
+		index_of_clone = index + has_source_clone(b->s);
+		fd = fcntl(b->c->clones.fds[index_of_clone], F_DUPFD_CLOEXEC,
+			   3);
+		if (fd < 0 || fstat(fd, &st) < 0)
+			return error_errno(b->err, "cannot open %s", path);
+	} else {
+		fd = builder_open(path, &st, b->err);
+		if (fd < 0)
+			return fd;
+	}
+	if (!S_ISDIR(st.st_mode))
+		return error_set(b->err, -ENOTDIR,
+				 "cannot grant %s for writing: it is not a "
+				 "directory",
+				 path);
+	snprintf(dir, sizeof(dir), "write.%zu", index);
+	mount = overlay_with_upper(b, fd, dir, false);
+	if (mount < 0)
+		return error_prefix(b->err, "cannot grant %s for writing",
+				    path);
+	r = builder_place(b, mount, path, true);
+	return r < 0 ? r : strlist_add(&b->c->write_paths, path);
+}
+
+static int open_source(struct builder *b)
+{
+	struct stat st;
+	int fd;
+
+	if (has_source_clone(b->s)) {
+		int r = need_clones(b);
+
+		return r < 0 ? r
+			     : fcntl(b->c->clones.fds[0], F_DUPFD_CLOEXEC, 3);
+	}
+	fd = builder_open(b->s->source, &st, b->err);
+	if (fd < 0)
+		return fd;
+	if (st.st_dev != b->s->source_dev || st.st_ino != b->s->source_ino) {
+		close(fd);
+		return error_set(b->err, -ESTALE,
+				 "%s was replaced while the task started",
+				 b->s->source);
+	}
+	return fd;
+}
+
+int want_source(struct builder *b)
+{
+	AUTO_CLOSE int fd = -1;
+	int mount, r;
+
+	if (b->s->workspace == WORKSPACE_COPY) {
+		fd = openat(b->c->task_fd, "upper",
+			    O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (fd < 0)
+			return error_errno(b->err, "cannot open the copy");
+		mount = mount_clone(fd, "the copy", RW, -1, b->err);
+	} else {
+		fd = open_source(b);
+		if (fd < 0)
+			return fd;
+		mount = overlay_with_upper(b, fd, ".", spec_hides(b->s));
+	}
+	if (mount < 0)
+		return error_prefix(b->err,
+				    "cannot make an overlay over %s (try "
+				    "--workspace copy)",
+				    b->s->source);
+	r = builder_place(b, mount, b->s->source, true);
+	return r < 0 ? r : strlist_add(&b->c->write_paths, b->s->source);
+}
+
+/* A clone of path in which its owner's files belong to the command. */
+static int idmapped_clone(const struct sandbox_spec *s, const char *path,
+			  struct stat *ret_st, struct error *err)
+{
+	struct id_extent uids[5], gids[5];
+	AUTO_CLOSE int userns = -1;
+	AUTO_CLOSE int fd = builder_open(path, ret_st, err);
+	size_t n_uids, n_gids;
+	int clone;
+
+	if (fd < 0)
+		return fd;
+	n_uids = ids_swap(ret_st->st_uid, s->outer_uid, uids);
+	n_gids = ids_swap(ret_st->st_gid, s->outer_gid, gids);
+	userns = ids_userns_fd(uids, n_uids, gids, n_gids, err);
+	if (userns < 0)
+		return userns;
+	clone = mount_clone(fd, path, 0, userns, err);
+	if (clone < 0)
+		return error_prefix(err,
+				    "the file system of %s cannot map ids (use "
+				    "--workspace copy)",
+				    path);
+	return clone;
+}
+
+void container_clones_done(struct container_clones *c)
+{
+	for (size_t i = 0; i < c->n; i++)
+		close_fd(c->fds[i]);
+	free(c->fds);
+	*c = (struct container_clones){0};
+}
+
+static int clone_source(const struct sandbox_spec *s, struct error *err)
+{
+	struct stat st;
+	int fd = idmapped_clone(s, s->source, &st, err);
+
+	if (fd < 0)
+		return fd;
+	if (st.st_dev == s->source_dev && st.st_ino == s->source_ino)
+		return fd;
+	close(fd);
+	return error_set(err, -ESTALE,
+			 "%s was replaced while the task started", s->source);
+}
+
+int container_clone(const struct sandbox_spec *s, struct container_clones *ret,
+		    struct error *err)
+{
+	size_t source = has_source_clone(s), n = container_clones_needed(s);
+	struct stat st;
+	int fd = 0;
+
+	*ret = (struct container_clones){0};
+	if (n == 0)
+		return 0;
+	ret->fds = calloc(n, sizeof(int));
+	if (!ret->fds)
+		return error_set(err, -ENOMEM, "out of memory");
+	for (size_t i = 0; i < n && fd >= 0; i++) {
+		fd = i < source ? clone_source(s, err)
+				: idmapped_clone(s, s->write.items[i - source],
+						 &st, err);
+		if (fd >= 0)
+			ret->fds[ret->n++] = fd;
+	}
+	if (fd < 0)
+		container_clones_done(ret);
+	return fd < 0 ? fd : 0;
+}
