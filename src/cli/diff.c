@@ -27,6 +27,7 @@
 
 struct diff {
 	struct show show;
+	const struct state *state;
 	const struct pick *pick;
 	struct words words;
 	size_t layer;		  /* 0: the source, i: write.(i-1) */
@@ -284,6 +285,7 @@ static void end_text(struct diff *d)
 	if (KINDS(&d->total) == 0) {
 		buf_addf(&text, "%s has no changes", d->pick->id);
 		report_note(buf_str(&text));
+		pick_say_other(d->state, d->pick);
 		return;
 	}
 	if (d->show.how != SHOW_STAT)
@@ -301,21 +303,6 @@ static void end_text(struct diff *d)
 	buf_add_char(out, '\n');
 }
 
-/* A path without a change may have been mistyped. */
-static int check_words(const struct diff *d, struct error *err)
-{
-	AUTO_BUF struct buf quoted = BUF_INIT(4096);
-
-	for (size_t i = 0; i < d->words.n; i++) {
-		if (d->words.paths[i].found)
-			continue;
-		str_quote(&quoted, d->words.paths[i].word, 500);
-		return error_set(err, -ENOENT, "%s has changed nothing at %s",
-				 d->pick->id, buf_str(&quoted));
-	}
-	return 0;
-}
-
 static int show_all(struct diff *d)
 {
 	struct report *report = &d->show.report;
@@ -329,10 +316,13 @@ static int show_all(struct diff *d)
 		begin_json(d);
 	r = show_layers(d, &err);
 	if (r == 0 && !report->failed)
-		r = check_words(d, &err);
+		r = words_check(&d->words, d->pick->id, &err);
 	if (r != 0) {
 		report_end(report);
-		return report_refuse(err.text);
+		report_refuse(err.text);
+		if (r == -ENOENT && d->words.n > 0)
+			pick_say_other(d->state, d->pick);
+		return STATUS_REFUSED;
 	}
 	if (report->json)
 		end_json(d);
@@ -368,7 +358,8 @@ int verb_diff(const struct options *o)
 {
 	AUTO_STATE struct state state = STATE_INIT;
 	AUTO_PICK struct pick p = PICK_INIT;
-	struct diff d = {.pick = &p,
+	struct diff d = {.state = &state,
+			 .pick = &p,
 			 .show = {.how = how_of(o), .open = BUF_INIT(1u << 26)},
 			 .protect = PROTECT_INIT};
 	struct error err = {0};

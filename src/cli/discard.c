@@ -65,6 +65,18 @@ static int ask(const struct pick *p, struct error *err)
 	return answer[0] == 'y' || answer[0] == 'Y';
 }
 
+static void say_no_changes(struct discard *d, const struct pick *p)
+{
+	AUTO_BUF struct buf text = BUF_INIT(256);
+
+	if (!p->unnamed)
+		return;
+	buf_addf(&text, "%s has no changes to discard", p->id);
+	report_note(buf_str(&text));
+	pick_say_other(&d->state, p);
+	d->nothing = false;
+}
+
 static int discard_one(struct discard *d, const struct pick *p,
 		       struct error *err)
 {
@@ -73,8 +85,10 @@ static int discard_one(struct discard *d, const struct pick *p,
 
 	if (lock < 0 && lock != -ENOENT)
 		return lock;
-	if (!state_task_has_changes(p->fd))
+	if (!state_task_has_changes(p->fd)) {
+		say_no_changes(d, p);
 		return 0;
+	}
 	d->nothing = false;
 	if (!d->yes) {
 		r = ask(p, err);

@@ -95,20 +95,6 @@ static int count_all(struct work *w, struct error *err)
 	return r < 0 ? r : 0;
 }
 
-static int check_words(const struct work *w, struct error *err)
-{
-	AUTO_BUF struct buf quoted = BUF_INIT(4096);
-
-	for (size_t i = 0; i < w->words.n; i++) {
-		if (w->words.paths[i].found)
-			continue;
-		str_quote(&quoted, w->words.paths[i].word, 500);
-		return error_set(err, -ENOENT, "%s has changed nothing at %s",
-				 w->pick->id, buf_str(&quoted));
-	}
-	return 0;
-}
-
 static int ask(const struct work *w, struct error *err)
 {
 	AUTO_BUF struct buf text = BUF_INIT(16384);
@@ -168,7 +154,7 @@ static int discard(struct work *w, bool yes, uint64_t *ret_n, struct error *err)
 		own_enter(NULL);
 	r = count_all(w, err);
 	if (r == 0)
-		r = check_words(w, err);
+		r = words_check(&w->words, w->pick->id, err);
 	if (r < 0)
 		return r;
 	*ret_n = w->n;

@@ -215,7 +215,8 @@ const struct option_row option_rows[OPT_COUNT] = {
 "Promotes what the pattern says, and what lies below that; the rest stays in "
 "the task. The pattern is relative to the source: * stands for any part of a "
 "name, ** for any number of directories. For a further directory that the task "
-"could write it begins with that directory's path. May be given again.",
+"could write it begins with that directory's path. A pattern that no change "
+"fits is an error. May be given again.",
 	},
 	[OPT_HELD] = {
 		.name = "held", .argument = ARGUMENT_REQUIRED,
@@ -355,16 +356,16 @@ const struct verb_row verb_rows[] = {
 "./NAME.",
 	},
 	{
-		.name = "promote", .synopsis = "[TASK]",
-		.command_from = NO_COMMAND, .max_operands = 1,
+		.name = "promote", .synopsis = "[TASK] [PATH]...",
+		.command_from = NO_COMMAND, .max_operands = ANY,
 		.options = O(ONLY) | O(HELD) | O(YES) | O(JSON),
 		.help = "take a task's changes over",
 		.manual =
 "Writes into the source what TASK, or the last task of this source, has "
-"changed. It first says what that is and asks; where there is no terminal, "
+"changed; with PATHs, named as for diff, what lies at or below them. It first says what that is and asks; where there is no terminal, "
 "--yes is needed. Each file is replaced at once, and an interrupted promotion "
 "is finished or taken back by the next command. What was replaced is kept for "
-"pinfold undo until the task is discarded.\n\n"
+"pinfold undo until the task is discarded or removed.\n\n"
 "What programs of the host would run or obey (hooks, start-up files of "
 "editors and agents, what the policy protects) is held back; --held names what "
 "is to be taken over all the same. What the host has changed since the task "
@@ -374,6 +375,7 @@ const struct verb_row verb_rows[] = {
 "New files get the owner of the directory that they come into, others keep "
 "theirs; set-user-id and set-group-id bits never come.\n\n"
 "\tpinfold promote\n"
+"\tpinfold promote src/main.c\n"
 "\tpinfold promote --only 'src/**/*.c' --yes",
 	},
 	{

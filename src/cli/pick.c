@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/str.h"
+#include "cli/report.h"
 #include "policy/policy.h"
 #include "workspace/source.h"
 
@@ -82,7 +83,23 @@ int pick_task(const struct state *s, const char *want, struct pick *ret,
 					 "shows all tasks");
 	r = state_task_open(s, NULL, source.path, id, &fd, err);
 	source_done(&source);
-	return r < 0 ? r : fill(id, fd, ret);
+	if (r < 0)
+		return r;
+	ret->unnamed = true;
+	return fill(id, fd, ret);
+}
+
+void pick_say_other(const struct state *s, const struct pick *p)
+{
+	AUTO_BUF struct buf text = BUF_INIT(512);
+	char id[STATE_ID_SIZE];
+
+	if (!p->unnamed || !p->record.source ||
+	    state_newest_pending(s, p->record.source, p->id, id) < 0)
+		return;
+	buf_addf(&text, "another task of the same source holds changes: "
+			"pinfold diff %s", id);
+	report_note(buf_str(&text));
 }
 
 static int digit(char c)

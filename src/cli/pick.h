@@ -10,6 +10,7 @@ struct pick {
 	char id[STATE_ID_SIZE];
 	int fd; /* of the task's directory */
 	bool alive;
+	bool unnamed; /* the newest of the source, not one that was named */
 	struct record record; /* of its end, or of its start while it runs */
 	/* After pick_policy, by the task's own policy: what write.0, write.1
 	 * ... lie over, and which paths of the source it protects and hides. */
@@ -27,6 +28,12 @@ void pick_done(struct pick *p);
  */
 int pick_task(const struct state *s, const char *want, struct pick *ret,
 	      struct error *err);
+
+/*
+ * To be said when a task was not named and has no changes (there): which other
+ * one of its source has some.
+ */
+void pick_say_other(const struct state *s, const struct pick *p);
 
 /* A task whose id is known. */
 int pick_open(const struct state *s, const char *id, struct pick *ret,

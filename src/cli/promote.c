@@ -29,6 +29,7 @@ static void promote_done(struct promote *p)
 	}
 	free(p->steps);
 	layers_done(&p->layers);
+	words_done(&p->words);
 	pick_done(&p->pick);
 	state_close(&p->state);
 	report_done(&p->report);
@@ -78,6 +79,25 @@ static int give_path(struct promote *p, const char *text, bool glob,
 			 text, p->pick.id);
 }
 
+/* A path as diff takes it, as the pattern that means it and what is below. */
+static int give_word(struct promote *p, const struct words_path *w,
+		     struct error *err)
+{
+	const char *dir = w->layer ? p->pick.write.items[w->layer - 1]
+				   : p->pick.record.source;
+	AUTO_BUF struct buf pattern = BUF_INIT(1u << 16);
+
+	buf_addf(&pattern, "%s/%s", dir, *w->path ? "" : "**");
+	for (const char *c = w->path; *c; c++) {
+		if (strchr("*?[\\", *c))
+			buf_add_char(&pattern, '\\');
+		buf_add_char(&pattern, *c);
+	}
+	if (pattern.failed)
+		return error_set(err, -ENAMETOOLONG, "a path is too long");
+	return give_path(p, buf_str(&pattern), true, err);
+}
+
 static int check_glob(const char *glob, struct error *err)
 {
 	const char *fault = glob_fault(glob);
@@ -113,12 +133,31 @@ static void warn(const struct step *s, const struct promote_layer *l)
 	}
 }
 
-static int read_wishes(struct promote *p, const struct options *o,
-		       struct error *err)
+/* What is to come, and what although it is held back, layer by layer. */
+static int give_all(struct promote *p, const struct options *o,
+		    struct error *err)
 {
 	const struct strlist *only = &o->values[OPT_ONLY];
 	const struct strlist *held = &o->values[OPT_HELD];
 	int r = 0;
+
+	if (p->layers.n == 0 && only->n + held->n + p->words.n > 0)
+		return error_set(err, -ENOENT, "%s has no changes to promote",
+				 p->pick.id);
+	for (size_t i = 0; i < only->n && r == 0; i++)
+		r = give_path(p, only->items[i], true, err);
+	for (size_t i = 0; i < p->words.n && r == 0; i++)
+		r = give_word(p, &p->words.paths[i], err);
+	for (size_t i = 0; i < held->n && r == 0; i++)
+		r = give_path(p, held->items[i], false, err);
+	return r;
+}
+
+static int read_wishes(struct promote *p, const struct options *o,
+		       struct error *err)
+{
+	size_t n_only = o->values[OPT_ONLY].n + p->words.n;
+	int r;
 
 	p->steps = calloc(p->layers.n + 1, sizeof(*p->steps));
 	if (!p->steps)
@@ -128,12 +167,9 @@ static int read_wishes(struct promote *p, const struct options *o,
 
 		s->promotion = (struct promotion)PROMOTION_INIT;
 		s->want = (struct promote_want){&s->only, &s->held};
-		s->wanted = only->n == 0;
+		s->wanted = n_only == 0;
 	}
-	for (size_t i = 0; i < only->n && r == 0; i++)
-		r = give_path(p, only->items[i], true, err);
-	for (size_t i = 0; i < held->n && r == 0; i++)
-		r = give_path(p, held->items[i], false, err);
+	r = give_all(p, o, err);
 	for (size_t i = 0; i < p->layers.n && r == 0; i++) {
 		for (size_t k = 0; k < p->steps[i].only.n && r == 0; k++)
 			r = check_glob(p->steps[i].only.items[k], err);
@@ -301,6 +337,8 @@ static int plan_and_ask(struct promote *p, bool yes, struct error *err)
 	uint64_t digest;
 	int r = plan_all(p, yes, err);
 
+	if (r == 0)
+		r = promote_check_only(p, err);
 	if (r < 0 || yes)
 		return r < 0 ? r : 1;
 	r = promote_ask(p, err);
@@ -364,13 +402,18 @@ static int open_all(struct promote *p, const struct options *o,
 		    struct error *err)
 {
 	int r = state_open(&p->state, err);
+	size_t n;
 
 	if (r < 0)
 		return r;
 	recover_all(&p->state);
-	r = pick_task(&p->state, o->n_rest ? o->rest[0] : NULL, &p->pick, err);
+	n = o->n_rest ? words_count_tasks(&p->state, o->rest, 1) : 0;
+	r = pick_task(&p->state, n ? o->rest[0] : NULL, &p->pick, err);
 	if (r == 0)
 		r = pick_policy(&p->pick, err);
+	if (r == 0)
+		r = words_read(&p->words, &p->pick, o->rest + n, o->n_rest - n,
+			       err);
 	if (r == 0)
 		recover_task(&p->state, &p->pick);
 	if (r == 0)
@@ -389,6 +432,14 @@ static void note_end(struct promote *p)
 		state_promoted(&p->state, p->pick.id);
 }
 
+static int refuse(const struct promote *p, int r, const struct error *err)
+{
+	report_refuse(err->text);
+	if (r == -ENOENT)
+		pick_say_other(&p->state, &p->pick);
+	return STATUS_REFUSED;
+}
+
 int verb_promote(const struct options *o)
 {
 	AUTO_PROMOTE struct promote p = {
@@ -401,8 +452,9 @@ int verb_promote(const struct options *o)
 	bool conflicts;
 	int r;
 
-	if (open_all(&p, o, &err) < 0)
-		return report_refuse(err.text);
+	r = open_all(&p, o, &err);
+	if (r < 0)
+		return refuse(&p, r, &err);
 	r = report_init(&p.report, o);
 	if (r != 0)
 		return r;
@@ -414,6 +466,6 @@ int verb_promote(const struct options *o)
 	}
 	note_end(&p);
 	if (r < 0)
-		return report_refuse(err.text);
+		return refuse(&p, r, &err);
 	return r == 0 && conflicts ? 1 : r;
 }

@@ -4,6 +4,7 @@
 
 #include "cli/held.h"
 #include "cli/report.h"
+#include "cli/words.h"
 #include "schema/json.h"
 
 /* One layer on its way. */
@@ -19,6 +20,7 @@ struct step {
 struct promote {
 	struct state state;
 	struct pick pick;
+	struct words words; /* paths to promote; none: all */
 	struct layers layers;
 	struct step *steps;
 	struct report report;
@@ -34,6 +36,12 @@ uint64_t promote_to_do(const struct promote *p);
 
 /* Shows the plan and asks. 1: go on, 0: no, negative: there is nobody to ask. */
 int promote_ask(struct promote *p, struct error *err);
+
+/*
+ * A path or pattern that means no change may have been mistyped: -ENOENT by its
+ * name. After planning.
+ */
+int promote_check_only(struct promote *p, struct error *err);
 
 /* Names the paths of --held that are no changes. */
 void promote_say_not_found(struct promote *p);

@@ -4,6 +4,7 @@
  * move a terminal's cursor.
  */
 #include "base/cleanup.h"
+#include "base/glob.h"
 #include "base/io.h"
 #include "cli/promote_private.h"
 
@@ -231,6 +232,19 @@ int promote_ask(struct promote *p, struct error *err)
 	return answer[0] == 'y' || answer[0] == 'Y';
 }
 
+/* How what was left is looked at, and taken over all the same. */
+static void add_way_out(struct buf *text, const struct promote *p)
+{
+	const uint64_t *left = p->total.left;
+
+	if (left[LEAVE_CONFLICT] + p->total.skipped > 0)
+		buf_addf(text, "; pinfold diff --patch %s shows the task's "
+			       "side, --held PATH takes it over",
+			 p->pick.id);
+	else if (left[LEAVE_HELD] > 0)
+		buf_add_str(text, "; what is held back comes with --held PATH");
+}
+
 static void say_sum(struct promote *p)
 {
 	AUTO_BUF struct buf text = BUF_INIT(1024);
@@ -240,13 +254,58 @@ static void say_sum(struct promote *p)
 	if (promote_to_do(p) == 0 && left.len == 0) {
 		buf_addf(&text, "%s has no changes to promote", p->pick.id);
 		report_note(buf_str(&text));
+		pick_say_other(&p->state, &p->pick);
 		return;
 	}
 	buf_addf(&text, "%llu promoted", (unsigned long long)promote_to_do(p));
 	add_left(&text, p);
 	if (promote_to_do(p))
 		buf_addf(&text, "; pinfold undo %s takes it back", p->pick.id);
+	add_way_out(&text, p);
 	report_note(buf_str(&text));
+}
+
+/* Which patterns mean something? */
+static int look_for_only(struct promote *p, size_t i,
+			 const struct journal_entry *e, void *arg)
+{
+	const struct strlist *only = &p->steps[i].only;
+	struct strlist *found = arg;
+
+	for (size_t k = 0; k < only->n; k++) {
+		if (glob_covers(only->items[k], e->path) &&
+		    !strlist_has(&found[i], only->items[k]) &&
+		    strlist_add(&found[i], only->items[k]) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int promote_check_only(struct promote *p, struct error *err)
+{
+	AUTO_BUF struct buf text = BUF_INIT(8192);
+	struct strlist *found = calloc(p->layers.n + 1, sizeof(*found));
+	int r = found ? each_entry(p, look_for_only, found) : -ENOMEM;
+
+	for (size_t i = 0; r == 0 && i < p->layers.n; i++) {
+		const struct strlist *only = &p->steps[i].only;
+
+		for (size_t k = 0; r == 0 && k < only->n; k++) {
+			if (strlist_has(&found[i], only->items[k]))
+				continue;
+			str_quote(&text, only->items[k], 400);
+			buf_add_str(&text, " in ");
+			report_path(&text, p->layers.items[i].source);
+			r = error_set(err, -ENOENT,
+				      "%s has changed nothing at %s; pinfold "
+				      "diff %s lists what it has",
+				      p->pick.id, buf_str(&text), p->pick.id);
+		}
+	}
+	for (size_t i = 0; found && i < p->layers.n; i++)
+		strlist_done(&found[i]);
+	free(found);
+	return r == -ENOMEM ? error_set(err, r, "out of memory") : r;
 }
 
 /* Were all paths that --held names found? */

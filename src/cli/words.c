@@ -199,3 +199,17 @@ bool words_name_layer(const struct words *w, size_t layer)
 	}
 	return false;
 }
+
+int words_check(const struct words *w, const char *id, struct error *err)
+{
+	AUTO_BUF struct buf quoted = BUF_INIT(4096);
+
+	for (size_t i = 0; i < w->n; i++) {
+		if (w->paths[i].found)
+			continue;
+		str_quote(&quoted, w->paths[i].word, 500);
+		return error_set(err, -ENOENT, "%s has changed nothing at %s",
+				 id, buf_str(&quoted));
+	}
+	return 0;
+}

@@ -53,6 +53,9 @@ bool words_mean(struct words *w, size_t layer, const char *path);
 /* True if a word means something below the path. */
 bool words_lead_through(struct words *w, size_t layer, const char *path);
 
+/* A path where nothing was found may have been mistyped: -ENOENT by its name. */
+int words_check(const struct words *w, const char *id, struct error *err);
+
 /* True if a word names this directory, or anything in it. */
 bool words_name_layer(const struct words *w, size_t layer);
 

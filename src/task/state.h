@@ -74,6 +74,14 @@ int state_task_new(const struct state *s, const char *id, int *ret_fd,
 void state_task_end(const struct state *s, const char *id);
 
 /*
+ * The newest task that has ended, of this source as its record names it, whose
+ * changes were neither promoted nor discarded; another than the task "but".
+ * -ENOENT: there is none.
+ */
+int state_newest_pending(const struct state *s, const char *recorded,
+			 const char *but, char ret_id[STATE_ID_SIZE]);
+
+/*
  * Opens a task's directory. want: an id, a beginning of one that is unique
  * (with or without "t-"), or NULL: the newest task whose record names this
  * source (source NULL: the newest of all). -ENOENT, -ENOTUNIQ (the text gives

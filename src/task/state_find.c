@@ -173,6 +173,29 @@ static int open_newest(const struct state *s, const char *source,
 			 buf_str(&quoted));
 }
 
+int state_newest_pending(const struct state *s, const char *recorded,
+			 const char *but, char ret_id[STATE_ID_SIZE])
+{
+	AUTO_FREE struct state_task *tasks = NULL;
+	size_t n;
+	int r = state_list(s, &tasks, &n, NULL);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < n; i++) {
+		AUTO_CLOSE int fd = str_eq(tasks[i].id, but)
+					    ? -1
+					    : open_task(s, tasks[i].id);
+
+		if (fd < 0 || state_task_alive(fd) ||
+		    !state_task_has_pending(fd) || !is_of_source(fd, recorded))
+			continue;
+		memcpy(ret_id, tasks[i].id, STATE_ID_SIZE);
+		return 0;
+	}
+	return -ENOENT;
+}
+
 /* Finds the only id that begins with prefix. */
 static int complete(const struct state *s, const char *prefix,
 		    char id[STATE_ID_SIZE], struct error *err)

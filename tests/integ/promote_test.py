@@ -201,12 +201,49 @@ def only_what_a_pattern_covers_is_promoted(box):
     promote(box, '--only', './a/', '--only', f'{box.source}/d').expect(0)
     equal(pending(box, task), set())
     promote(box, '--only', '[').expect(125, text='--only')
+    promote(box, '--only', 'no/*').expect(125, text='nothing at "no/*" in')
     promote(box, '--only', '/elsewhere').expect(125, text='/elsewhere')
     box.pinfold('undo').expect(0)
     equal(sorted(pending(box, task)), ['a/b/y', 'd'])
     box.pinfold('undo').expect(0)
     equal(listed(box), [])
     box.pinfold('undo').expect(125, text='nothing to undo')
+
+
+@case
+def paths_are_promoted_as_diff_names_them_and_mistyped_ones_refused(box):
+    other, sub = f'{box.home}/other', f'{box.source}/sub'
+    os.mkdir(other)
+    os.mkdir(sub)
+    task = task_of(box.sh("echo x >sub/f; echo x >'sub/f*'; mkdir a; echo x "
+                          f'>a/b; echo x >c; echo x >{other}/g',
+                          '--write', other, '--json'))
+    promote(box, task, 'f*', 'nothing', cwd=sub).expect(
+        125, text='nothing at "sub/nothing" in')
+    equal(len(pending(box, task)), 6)
+    promote(box, task, 'f*', cwd=sub).expect(0, text='4 not asked for')
+    equal(sorted(os.listdir(sub)), ['f*'])
+    promote(box, 'a', f'{other}/g').expect(0)
+    equal(sorted(pending(box, task)), ['c', 'sub/f'])
+    promote(box, '.').expect(0)
+    equal(listed(box), ['a', 'c', 'sub'])
+    equal(sorted(os.listdir(sub)), ['f', 'f*'])
+
+
+@case
+def a_task_without_changes_names_another_of_its_source_that_has_some(box):
+    task = task_of(box.sh('echo x >f', '--json'))
+    box.run('--json', 'true').expect(0)
+    hint = f'another task of the same source holds changes: pinfold diff {task}'
+    box.pinfold('diff').expect(0, text=hint)
+    box.pinfold('diff', 'f').expect(125, text=hint)
+    promote(box).expect(0, text=hint)
+    promote(box, 'f').expect(125, text=hint)
+    promote(box, '--held', 'f').expect(125, text='has no changes to promote')
+    box.pinfold('discard', '--yes').expect(0, text=hint)
+    promote(box, task).expect(0)
+    r = box.pinfold('diff').expect(0, text='no changes')
+    check(b'another' not in r.err, 'what was promoted is still told')
 
 
 def host_changes(box, mode):
