@@ -29,13 +29,73 @@ static bool is_within(const char *path, const char *dir)
 	return !strncmp(path, dir, n) && (path[n] == '\0' || path[n] == '/');
 }
 
+/* How many items from the first on are in order. */
+static size_t run_length(char *const *items, size_t n)
+{
+	size_t i = 1;
+
+	while (i < n && path_compare(items[i - 1], items[i]) <= 0)
+		i++;
+	return i;
+}
+
+static void merge(char *const *a, size_t n_a, char *const *b, size_t n_b,
+		  char **to)
+{
+	while (n_a > 0 && n_b > 0) {
+		bool first = path_compare(*a, *b) <= 0;
+
+		*to++ = first ? *a++ : *b++;
+		n_a -= first;
+		n_b -= !first;
+	}
+	memcpy(to, n_a > 0 ? a : b, (n_a + n_b) * sizeof(*to));
+}
+
+/* Merges neighbouring runs once; how many pairs there were. */
+static size_t merge_runs(char **items, size_t n, char **room)
+{
+	size_t pairs = 0;
+
+	for (size_t at = 0; at < n;) {
+		size_t a = run_length(items + at, n - at);
+		size_t b = n - at - a;
+
+		if (b == 0)
+			break;
+		b = run_length(items + at + a, b);
+		merge(items + at, a, items + at + a, b, room);
+		memcpy(items + at, room, (a + b) * sizeof(*items));
+		at += a + b;
+		pairs++;
+	}
+	return pairs;
+}
+
+/* Sets are mostly made of a few parts that are in order: these are merged. */
+static void sort(struct strlist *paths)
+{
+	char **room;
+
+	if (run_length(paths->items, paths->n) == paths->n)
+		return;
+	room = reallocarray(NULL, paths->n, sizeof(*room));
+	if (!room) {
+		qsort(paths->items, paths->n, sizeof(*paths->items), compare);
+		return;
+	}
+	while (merge_runs(paths->items, paths->n, room) > 0)
+		;
+	free(room);
+}
+
 void paths_normalise(struct strlist *paths)
 {
 	size_t kept = 0;
 
 	if (paths->n == 0)
 		return;
-	qsort(paths->items, paths->n, sizeof(*paths->items), compare);
+	sort(paths);
 	for (size_t i = 1; i < paths->n; i++) {
 		if (is_within(paths->items[i], paths->items[kept]))
 			free(paths->items[i]);

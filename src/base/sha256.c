@@ -22,33 +22,55 @@ static uint32_t rotr(uint32_t x, unsigned n)
 	return x >> n | x << (32 - n);
 }
 
+/*
+ * One round. The eight words take turns in being a to h, so that none has to be
+ * moved: h becomes the next a, d the next e.
+ */
+static inline __attribute__((always_inline)) void
+turn(uint32_t a, uint32_t b, uint32_t c, uint32_t *d, uint32_t e, uint32_t f,
+     uint32_t g, uint32_t *h, uint32_t kw)
+{
+	uint32_t t = *h + (rotr(e, 6) ^ rotr(e, 11) ^ rotr(e, 25)) +
+		     ((e & f) ^ (~e & g)) + kw;
+
+	*d += t;
+	*h = t + (rotr(a, 2) ^ rotr(a, 13) ^ rotr(a, 22)) +
+	     ((a & b) ^ (a & c) ^ (b & c));
+}
+
 static void add_block(uint32_t state[8], const uint8_t *p)
 {
-	uint32_t w[64], s[8];
+	uint32_t a = state[0], b = state[1], c = state[2], d = state[3];
+	uint32_t e = state[4], f = state[5], g = state[6], h = state[7];
+	uint32_t w[64];
 
 	for (unsigned i = 0; i < 16; i++)
 		w[i] = (uint32_t)p[4 * i] << 24 | (uint32_t)p[4 * i + 1] << 16 |
 		       (uint32_t)p[4 * i + 2] << 8 | p[4 * i + 3];
 	for (unsigned i = 16; i < 64; i++) {
-		uint32_t a = w[i - 15], b = w[i - 2];
+		uint32_t x = w[i - 15], y = w[i - 2];
 
-		w[i] = w[i - 16] + (rotr(a, 7) ^ rotr(a, 18) ^ a >> 3) +
-		       w[i - 7] + (rotr(b, 17) ^ rotr(b, 19) ^ b >> 10);
+		w[i] = w[i - 16] + (rotr(x, 7) ^ rotr(x, 18) ^ x >> 3) +
+		       w[i - 7] + (rotr(y, 17) ^ rotr(y, 19) ^ y >> 10);
 	}
-	memcpy(s, state, sizeof(s));
-	for (unsigned i = 0; i < 64; i++) {
-		uint32_t e = s[4], a = s[0];
-		uint32_t t1 = s[7] + (rotr(e, 6) ^ rotr(e, 11) ^ rotr(e, 25)) +
-			      ((e & s[5]) ^ (~e & s[6])) + k[i] + w[i];
-		uint32_t t2 = (rotr(a, 2) ^ rotr(a, 13) ^ rotr(a, 22)) +
-			      ((a & s[1]) ^ (a & s[2]) ^ (s[1] & s[2]));
-
-		memmove(s + 1, s, 7 * sizeof(s[0]));
-		s[4] += t1;
-		s[0] = t1 + t2;
+	for (unsigned i = 0; i < 64; i += 8) {
+		turn(a, b, c, &d, e, f, g, &h, k[i] + w[i]);
+		turn(h, a, b, &c, d, e, f, &g, k[i + 1] + w[i + 1]);
+		turn(g, h, a, &b, c, d, e, &f, k[i + 2] + w[i + 2]);
+		turn(f, g, h, &a, b, c, d, &e, k[i + 3] + w[i + 3]);
+		turn(e, f, g, &h, a, b, c, &d, k[i + 4] + w[i + 4]);
+		turn(d, e, f, &g, h, a, b, &c, k[i + 5] + w[i + 5]);
+		turn(c, d, e, &f, g, h, a, &b, k[i + 6] + w[i + 6]);
+		turn(b, c, d, &e, f, g, h, &a, k[i + 7] + w[i + 7]);
 	}
-	for (unsigned i = 0; i < 8; i++)
-		state[i] += s[i];
+	state[0] += a;
+	state[1] += b;
+	state[2] += c;
+	state[3] += d;
+	state[4] += e;
+	state[5] += f;
+	state[6] += g;
+	state[7] += h;
 }
 
 void sha256_init(struct sha256 *s)
@@ -70,12 +92,15 @@ void sha256_add(struct sha256 *s, const void *data, size_t len)
 		size_t used = s->len % 64;
 		size_t n = 64 - used < len ? 64 - used : len;
 
-		memcpy(s->block + used, p, n);
+		if (n < 64)
+			memcpy(s->block + used, p, n);
 		s->len += n;
+		if (n == 64)
+			add_block(s->state, p);
+		else if (s->len % 64 == 0)
+			add_block(s->state, s->block);
 		p += n;
 		len -= n;
-		if (s->len % 64 == 0)
-			add_block(s->state, s->block);
 	}
 }
 

@@ -56,7 +56,7 @@ static int add_denied(struct launch *l, const char *path, struct error *err)
 
 	if (r < 0)
 		return r;
-	return strlist_add(&l->plan.spec.hide, path) < 0
+	return strlist_add(&l->plan.spec.hide.paths, path) < 0
 		       ? error_set(err, -ENOMEM, "out of memory")
 		       : 0;
 }
@@ -96,8 +96,11 @@ static bool is_granted(const struct launch *l, const char *relative)
 {
 	const struct strlist *const grants[] = {&l->policy.read,
 						&l->policy.write};
-	AUTO_FREE char *path = str_format("%s/%s", l->source.path, relative);
+	AUTO_FREE char *path = NULL;
 
+	if (l->policy.read.n + l->policy.write.n == 0)
+		return false;
+	path = str_format("%s/%s", l->source.path, relative);
 	for (size_t k = 0; path && k < ARRAY_SIZE(grants); k++) {
 		for (size_t i = 0; i < grants[k]->n; i++) {
 			const char *grant = grants[k]->items[i];
@@ -111,29 +114,32 @@ static bool is_granted(const struct launch *l, const char *relative)
 }
 
 /*
- * What was found, without what is granted or denied anyway; it is what is told
- * at the end.
+ * What was found, without what is granted or denied anyway. The first ones stay
+ * in the list too: they are named at the end.
  */
 static int take_found(struct launch *l)
 {
+	struct strlist *hide = &l->plan.spec.hide.paths;
 	struct strlist *found = &l->secrets.found;
 	size_t kept = 0;
 	int r = 0;
 
-	strlist_sort(found);
-	paths_normalise(&l->plan.spec.hide);
+	paths_normalise(hide);
 	for (size_t i = 0; i < found->n; i++) {
-		const char *path = found->items[i];
+		char *path = found->items[i];
 
-		if (is_granted(l, path) ||
-		    paths_cover(&l->plan.spec.hide, path))
-			free(found->items[i]);
+		if (is_granted(l, path) || paths_cover(hide, path))
+			free(path);
 		else
-			found->items[kept++] = found->items[i];
+			found->items[kept++] = path;
 	}
-	found->n = kept;
-	for (size_t i = 0; i < kept && r == 0; i++)
-		r = strlist_add(&l->plan.spec.hide, found->items[i]);
+	for (size_t i = 0; i < kept; i++) {
+		if ((i < NAMED ? strlist_add(hide, found->items[i])
+			       : strlist_take(hide, found->items[i])) < 0)
+			r = -ENOMEM;
+	}
+	found->n = kept < NAMED ? kept : NAMED;
+	l->n_found = kept;
 	return r;
 }
 
@@ -148,7 +154,7 @@ static int take_literal(struct launch *l)
 		if (fstatat(l->source.fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ||
 		    is_granted(l, name))
 			continue;
-		if (strlist_add(&l->plan.spec.hide, name) < 0)
+		if (strlist_add(&l->plan.spec.hide.paths, name) < 0)
 			return -ENOMEM;
 	}
 	return 0;
@@ -162,7 +168,8 @@ static int scrub_config(struct launch *l)
 	AUTO_CLOSE int fd = -1;
 	struct stat st;
 
-	if (is_granted(l, ".git/config"))
+	if (is_granted(l, ".git/config") ||
+	    paths_cover(&l->plan.spec.hide.paths, ".git/config"))
 		return 0;
 	fd = openat(l->source.fd, ".git/config",
 		    O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
@@ -171,24 +178,24 @@ static int scrub_config(struct launch *l)
 		return 0;
 	if (secrets_scrub_config(buf_str(&text), text.len, &clean) <= 0)
 		return clean.failed == -ENOMEM ? -ENOMEM : 0;
-	l->plan.spec.git_config = strdup(buf_str(&clean));
-	return l->plan.spec.git_config ? 0 : -ENOMEM;
+	l->plan.spec.hide.git_config = strdup(buf_str(&clean));
+	return l->plan.spec.hide.git_config ? 0 : -ENOMEM;
 }
 
-/* Where what was found is kept; -1: nowhere. */
-static int open_cache(const struct state *s)
+int launch_state_dir(const struct state *s, const char *name)
 {
 	int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-	int fd = openat(s->fd, "secrets", flags);
+	int fd = openat(s->fd, name, flags);
 
-	if (fd < 0 && errno == ENOENT && mkdirat(s->fd, "secrets", 0700) == 0)
-		fd = openat(s->fd, "secrets", flags);
+	if (fd < 0 && errno == ENOENT && mkdirat(s->fd, name, 0700) == 0)
+		fd = openat(s->fd, name, flags);
 	return fd;
 }
 
 int launch_hide(struct launch *l, struct error *err)
 {
 	AUTO_STRLIST struct strlist globs = {0};
+	struct sandbox_spec *s = &l->plan.spec;
 	AUTO_CLOSE int cache = -1;
 	int r;
 
@@ -197,7 +204,7 @@ int launch_hide(struct launch *l, struct error *err)
 	r = take_denied(l, &globs, err);
 	if (r < 0)
 		return r;
-	cache = open_cache(&l->state);
+	cache = launch_state_dir(&l->state, "secrets");
 	r = secrets_find(&l->secrets, l->source.fd, l->source.path, &globs,
 			 cache, err);
 	for (size_t i = 0; r == 0 && i < l->secrets.denied.n; i++)
@@ -211,12 +218,13 @@ int launch_hide(struct launch *l, struct error *err)
 		r = scrub_config(l);
 	if (r < 0)
 		return error_set(err, r, "out of memory");
-	paths_normalise(&l->plan.spec.hide);
-	if (l->plan.spec.hide.n > SECRETS_PATHS_MAX)
+	paths_normalise(&l->plan.spec.hide.paths);
+	if (l->plan.spec.hide.paths.n > HIDE_PATHS_MAX)
 		return error_set(err, -E2BIG, "more than %d paths are to be "
 				 "hidden; deny directories instead",
-				 SECRETS_PATHS_MAX);
-	return 0;
+				 HIDE_PATHS_MAX);
+	return hide_look(&s->hide, l->source.fd, s->owner_uid, s->owner_gid,
+			 err);
 }
 
 static void add_name(struct buf *text, const char *path)
@@ -233,23 +241,23 @@ static void add_name(struct buf *text, const char *path)
 void launch_say_hidden(const struct launch *l)
 {
 	const struct strlist *found = &l->secrets.found;
+	const size_t n = l->n_found;
 	AUTO_BUF struct buf text = BUF_INIT(8192);
 	AUTO_BUF struct buf source = BUF_INIT(65536);
 	AUTO_FREE char *path = NULL;
 
-	if (l->plan.spec.git_config)
+	if (l->plan.spec.hide.git_config)
 		report_note("secrets in .git/config were left out");
-	if (found->n == 0)
+	if (n == 0)
 		return;
-	buf_addf(&text, "%zu file%s that may hold secrets %s hidden (",
-		 found->n, found->n == 1 ? "" : "s",
-		 found->n == 1 ? "was" : "were");
-	for (size_t i = 0; i < found->n && i < NAMED; i++) {
+	buf_addf(&text, "%zu file%s that may hold secrets %s hidden (", n,
+		 n == 1 ? "" : "s", n == 1 ? "was" : "were");
+	for (size_t i = 0; i < found->n; i++) {
 		buf_add_str(&text, i > 0 ? ", " : "");
 		add_name(&text, found->items[i]);
 	}
-	if (found->n > NAMED)
-		buf_addf(&text, " and %zu more", found->n - NAMED);
+	if (n > found->n)
+		buf_addf(&text, " and %zu more", n - found->n);
 	path = str_format("%s/%s", l->source.path, found->items[0]);
 	report_path(&source, path ? path : "PATH");
 	buf_addf(&text, "); to show one: --read %s",

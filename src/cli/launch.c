@@ -33,6 +33,7 @@ void launch_init(struct launch *l)
 		.front = FRONT_INIT,
 		.task_fd = -1,
 		.lock_fd = -1,
+		.hide_fd = -1,
 		.snapshot = BUF_INIT(POLICY_TEXT_MAX),
 	};
 }
@@ -48,6 +49,7 @@ void launch_done(struct launch *l)
 	secrets_done(&l->secrets);
 	close_fd(l->task_fd);
 	close_fd(l->lock_fd);
+	close_fd(l->hide_fd);
 	source_done(&l->source);
 	state_close(&l->state);
 	if (l->policy_known)

@@ -30,8 +30,12 @@ struct launch {
 	struct strlist env; /* of the command */
 	char id[STATE_ID_SIZE];
 	int task_fd, lock_fd;
+	int hide_fd; /* holds plan.spec.hide_path */
 	bool policy_known;
-	struct secrets secrets; /* what is hidden beside what the policy names */
+	/* What is hidden beside what the policy names: how many files, and the
+	 * first ones of them. */
+	struct secrets secrets;
+	size_t n_found;
 };
 
 void launch_init(struct launch *l);
@@ -42,6 +46,9 @@ void launch_done(struct launch *l);
  * hold secrets, except those that are granted. 0 or negative.
  */
 int launch_hide(struct launch *l, struct error *err);
+
+/* A directory of the state directory, made if it is not there; -1: none. */
+int launch_state_dir(const struct state *s, const char *name);
 
 /* Says which files were hidden without the policy's naming them, if any. */
 void launch_say_hidden(const struct launch *l);

@@ -9,6 +9,7 @@
 #include "cli/progress.h"
 #include "cli/report.h"
 #include "tier/container.h"
+#include "workspace/hide_store.h"
 #include "workspace/layer.h"
 
 #include <errno.h>
@@ -169,6 +170,36 @@ static int copy_source(struct launch *l, uid_t uid, gid_t gid,
 	return r;
 }
 
+/*
+ * Many paths are hidden by a layer that is kept: making whiteouts for each start
+ * would cost more than the rest of it. Where none can be kept, the keeper makes it.
+ */
+static int keep_hidden(struct launch *l)
+{
+	struct sandbox_spec *s = &l->plan.spec;
+	/* As on disk: the namespace that shows the source shows this too. */
+	const struct hide_ids ids = {.owner_uid = s->owner_uid,
+				     .owner_gid = s->owner_gid,
+				     .layer_uid = s->owner_uid,
+				     .layer_gid = s->owner_gid,
+				     .all = s->root_caller};
+	AUTO_CLOSE int dir = -1;
+	char name[SHA256_HEX_SIZE];
+	struct error ignored;
+
+	if (s->workspace != WORKSPACE_OVERLAY ||
+	    s->hide.paths.n < HIDE_STORE_LEAST)
+		return 0;
+	dir = launch_state_dir(&l->state, "hidden");
+	if (dir < 0)
+		return 0;
+	l->hide_fd = hide_store_open(dir, &s->hide, &ids, name, &ignored);
+	if (l->hide_fd < 0)
+		return 0;
+	s->hide_path = str_format("%s/hidden/%s", l->state.path, name);
+	return s->hide_path ? 0 : -ENOMEM;
+}
+
 int launch_layers(struct launch *l, struct error *err)
 {
 	struct sandbox_spec *s = &l->plan.spec;
@@ -181,10 +212,12 @@ int launch_layers(struct launch *l, struct error *err)
 		r = choose_workspace(l, &why, err);
 	if (r == 0 && l->source.path)
 		r = layer_make(l->task_fd, &l->source, uid, gid, err);
-	l->source.hide = &s->hide;
-	l->source.git_config = s->git_config;
+	l->source.hide = &s->hide.paths;
+	l->source.git_config = s->hide.git_config;
 	if (r == 0 && s->workspace == WORKSPACE_COPY)
 		r = copy_source(l, uid, gid, why, err);
+	if (r == 0 && keep_hidden(l) < 0)
+		r = error_set(err, -ENOMEM, "out of memory");
 	if (r == 0)
 		r = make_grant_layers(l, err);
 	return r;

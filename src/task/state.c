@@ -322,6 +322,9 @@ bool state_task_has_changes(int task_fd)
 {
 	int r = holds_anything(task_fd, "upper");
 
+	/* A copy with nothing left in it was emptied. */
+	if (r == 0 && faccessat(task_fd, "manifest", F_OK, 0) == 0)
+		return true;
 	for (size_t i = 0; r != 1; i++) {
 		char name[STATE_WRITE_NAME_MAX];
 

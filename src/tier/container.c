@@ -388,7 +388,7 @@ int container_build(struct container *c, const struct sandbox_spec *s,
 
 void container_init(struct container *c)
 {
-	*c = (struct container){.task_fd = -1, .support = -1};
+	*c = (struct container){.task_fd = -1, .support = -1, .hide_fd = -1};
 }
 
 void container_done(struct container *c)
@@ -399,6 +399,7 @@ void container_done(struct container *c)
 	}
 	free(c->mounts);
 	close_fd(c->support);
+	close_fd(c->hide_fd);
 	container_clones_done(&c->clones);
 	strlist_done(&c->write_paths);
 	container_init(c);

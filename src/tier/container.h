@@ -46,6 +46,7 @@ struct container_clones {
 struct container {
 	int task_fd;      /* the task's directory */
 	int support; /* tmpfs that holds the root, home, /tmp, /dev/shm, layers */
+	int hide_fd; /* holds the layer over the source that was made before */
 	struct container_clones clones;
 	struct strlist write_paths; /* what Landlock lets the command write */
 	bool adopted; /* the clones are attached in our namespace */

@@ -129,96 +129,22 @@ static int whiteout(int fd, const char *name)
 	return 0;
 }
 
-/* The directory in the layer that holds path, and path's name in it. */
-static int layer_parent(int layer, const struct sandbox_spec *s,
-			const char *path, struct error *err)
-{
-	const char *slash = strrchr(path, '/');
-	char parent[PATH_MAX];
-	int r, fd;
-
-	if (!slash)
-		return fcntl(layer, F_DUPFD_CLOEXEC, 3);
-	if ((size_t)(slash - path) >= sizeof(parent))
-		return error_set(err, -ENAMETOOLONG, "cannot hide %s", path);
-	memcpy(parent, path, (size_t)(slash - path));
-	parent[slash - path] = '\0';
-	r = files_make_point(layer, parent, true, s->outer_uid, s->outer_gid,
-			     err);
-	if (r < 0)
-		return r;
-	fd = openat(layer, parent,
-		    O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	return fd < 0 ? error_errno(err, "cannot open a layer") : fd;
-}
-
-/* How much of a path is its directory. */
-static size_t directory_of(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? (size_t)(slash - path) : 0;
-}
-
-/* The paths are in order: those of one directory follow one another. */
-static int make_whiteouts(int layer, const struct sandbox_spec *s,
-			  struct error *err)
-{
-	AUTO_CLOSE int dir = -1;
-	const char *last = NULL;
-
-	for (size_t i = 0; i < s->hide.n; i++) {
-		const char *path = s->hide.items[i];
-		size_t n = directory_of(path);
-
-		if (!last || directory_of(last) != n ||
-		    memcmp(last, path, n) != 0) {
-			close_fd(dir);
-			dir = layer_parent(layer, s, path, err);
-			if (dir < 0)
-				return dir;
-		}
-		last = path;
-		if (whiteout(dir, path + n + (n > 0)) < 0)
-			return error_errno(err, "cannot hide %s", path);
-	}
-	return 0;
-}
-
-/* What .git/config is shown as. */
-static int make_git_config(int layer, const struct sandbox_spec *s,
-			   struct error *err)
-{
-	AUTO_CLOSE int fd = -1;
-	int r = files_make_point(layer, ".git/config", false, s->outer_uid,
-				 s->outer_gid, err);
-
-	if (r < 0)
-		return r;
-	fd = openat(layer, ".git/config", O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return error_errno(err, "cannot open a layer");
-	r = io_write_all(fd, s->git_config, strlen(s->git_config));
-	if (r == 0 && fchown(fd, s->outer_uid, s->outer_gid) < 0)
-		r = -errno;
-	return r < 0 ? error_set(err, r, "cannot write a layer: %s",
-				 strerror(-r))
-		     : 0;
-}
-
 static int make_hide(int support_fd, const struct sandbox_spec *s,
 		     struct error *err)
 {
+	const struct hide_ids ids = {.owner_uid = s->owner_uid,
+				     .owner_gid = s->owner_gid,
+				     .layer_uid = s->outer_uid,
+				     .layer_gid = s->outer_gid,
+				     .all = s->root_caller};
 	AUTO_CLOSE int layer = -1;
-	int r;
 
 	if (mkdirat(support_fd, "hide", 0755) < 0)
 		return error_errno(err, "cannot make a layer");
 	layer = openat(support_fd, "hide", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (layer < 0)
 		return error_errno(err, "cannot open a layer");
-	r = make_whiteouts(layer, s, err);
-	return r == 0 && s->git_config ? make_git_config(layer, s, err) : r;
+	return hide_make(layer, &s->hide, &ids, err);
 }
 
 int files_make_layers(int support_fd, const struct sandbox_spec *s,
@@ -236,7 +162,7 @@ int files_make_layers(int support_fd, const struct sandbox_spec *s,
 	r = make_skeleton(root, err);
 	if (r < 0)
 		return r;
-	return spec_hides(s) ? make_hide(support_fd, s, err) : 0;
+	return hide_is_empty(&s->hide) ? 0 : make_hide(support_fd, s, err);
 }
 
 static int write_file(int dir, const char *name, const struct buf *content,

@@ -6,6 +6,7 @@
 #include "confine/mount.h"
 #include "confine/sys.h"
 #include "tier/container_build.h"
+#include "workspace/hide_store.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -42,7 +43,7 @@ int want_read(struct builder *b, const char *path)
 
 /* An overlay whose changes stay in DIR/upper below the task's directory. */
 static int overlay_with_upper(struct builder *b, int lower, const char *dir,
-			      bool hide)
+			      const struct mount_layer *hide)
 {
 	struct mount_layer layers[2];
 	AUTO_CLOSE int upper = -1;
@@ -57,8 +58,7 @@ static int overlay_with_upper(struct builder *b, int lower, const char *dir,
 	if (upper < 0 || work < 0)
 		return error_errno(b->err, "cannot open the task's %s", name);
 	if (hide)
-		layers[n++] = (struct mount_layer){.fd = b->support,
-						   .path = "hide"};
+		layers[n++] = *hide;
 	layers[n++] = (struct mount_layer){.fd = lower};
 	return mount_overlay(layers, n, upper, work, RW, b->err);
 }
@@ -69,9 +69,20 @@ static bool has_source_clone(const struct sandbox_spec *s)
 	return s->root_caller && s->source && s->workspace != WORKSPACE_COPY;
 }
 
+/* .. and after it that of the layer over it, where that was made before. */
+static bool has_hide_clone(const struct sandbox_spec *s)
+{
+	return has_source_clone(s) && s->hide_path;
+}
+
+static size_t clones_of_source(const struct sandbox_spec *s)
+{
+	return (size_t)has_source_clone(s) + has_hide_clone(s);
+}
+
 size_t container_clones_needed(const struct sandbox_spec *s)
 {
-	return s->root_caller ? has_source_clone(s) + s->write.n : 0;
+	return s->root_caller ? clones_of_source(s) + s->write.n : 0;
 }
 
 /*
@@ -122,7 +133,7 @@ int want_write(struct builder *b, const char *path, size_t index)
 		r = need_clones(b);
 		if (r < 0)
 			return r;
-		index_of_clone = index + has_source_clone(b->s);
+		index_of_clone = index + clones_of_source(b->s);
 		fd = fcntl(b->c->clones.fds[index_of_clone], F_DUPFD_CLOEXEC,
 			   3);
 		if (fd < 0 || fstat(fd, &st) < 0)
@@ -138,7 +149,7 @@ int want_write(struct builder *b, const char *path, size_t index)
 				 "directory",
 				 path);
 	snprintf(dir, sizeof(dir), "write.%zu", index);
-	mount = overlay_with_upper(b, fd, dir, false);
+	mount = overlay_with_upper(b, fd, dir, NULL);
 	if (mount < 0)
 		return error_prefix(b->err, "cannot grant %s for writing",
 				    path);
@@ -169,8 +180,22 @@ static int open_source(struct builder *b)
 	return fd;
 }
 
+/* What lies over the source, if anything is to be hidden: 1, 0 or negative. */
+static int open_hide(struct builder *b, struct mount_layer *ret)
+{
+	*ret = (struct mount_layer){.fd = b->support, .path = "hide"};
+	if (!b->s->hide_path)
+		return !hide_is_empty(&b->s->hide);
+	b->c->hide_fd = hide_store_hold(b->s->hide_path, b->err);
+	*ret = (struct mount_layer){.fd = has_hide_clone(b->s)
+						? b->c->clones.fds[1]
+						: b->c->hide_fd};
+	return b->c->hide_fd < 0 ? b->c->hide_fd : 1;
+}
+
 int want_source(struct builder *b)
 {
+	struct mount_layer hide;
 	AUTO_CLOSE int fd = -1;
 	int mount, r;
 
@@ -184,7 +209,10 @@ int want_source(struct builder *b)
 		fd = open_source(b);
 		if (fd < 0)
 			return fd;
-		mount = overlay_with_upper(b, fd, ".", spec_hides(b->s));
+		r = open_hide(b, &hide);
+		if (r < 0)
+			return r;
+		mount = overlay_with_upper(b, fd, ".", r > 0 ? &hide : NULL);
 	}
 	if (mount < 0)
 		return error_prefix(b->err,
@@ -246,7 +274,7 @@ static int clone_source(const struct sandbox_spec *s, struct error *err)
 int container_clone(const struct sandbox_spec *s, struct container_clones *ret,
 		    struct error *err)
 {
-	size_t source = has_source_clone(s), n = container_clones_needed(s);
+	size_t source = clones_of_source(s), n = container_clones_needed(s);
 	struct stat st;
 	int fd = 0;
 
@@ -257,9 +285,13 @@ int container_clone(const struct sandbox_spec *s, struct container_clones *ret,
 	if (!ret->fds)
 		return error_set(err, -ENOMEM, "out of memory");
 	for (size_t i = 0; i < n && fd >= 0; i++) {
-		fd = i < source ? clone_source(s, err)
-				: idmapped_clone(s, s->write.items[i - source],
-						 &st, err);
+		if (i == 0 && source > 0)
+			fd = clone_source(s, err);
+		else
+			fd = idmapped_clone(s, i < source
+						       ? s->hide_path
+						       : s->write.items[i - source],
+					    &st, err);
 		if (fd >= 0)
 			ret->fds[ret->n++] = fd;
 	}

@@ -14,14 +14,9 @@ void spec_done(struct sandbox_spec *s)
 	free(s->source);
 	strlist_done(&s->read);
 	strlist_done(&s->write);
-	strlist_done(&s->hide);
-	free(s->git_config);
+	hide_done(&s->hide);
+	free(s->hide_path);
 	*s = (struct sandbox_spec){0};
-}
-
-bool spec_hides(const struct sandbox_spec *s)
-{
-	return s->hide.n > 0 || s->git_config;
 }
 
 static void put_map(struct buf *b, const struct id_map *m)
@@ -81,6 +76,8 @@ static void get_limits(struct codec_reader *r, struct policy_limits *l)
 
 int spec_put(struct buf *b, const struct sandbox_spec *s)
 {
+	const struct hide none = {0};
+
 	codec_put_str(b, s->id);
 	codec_put_u32(b, s->tier);
 	codec_put_u32(b, s->identity);
@@ -106,8 +103,8 @@ int spec_put(struct buf *b, const struct sandbox_spec *s)
 	codec_put_u64(b, s->source_ino);
 	codec_put_list(b, &s->read);
 	codec_put_list(b, &s->write);
-	codec_put_list(b, &s->hide);
-	codec_put_str(b, s->git_config);
+	hide_put(b, s->hide_path ? &none : &s->hide);
+	codec_put_str(b, s->hide_path);
 	put_limits(b, &s->limits);
 	return b->failed;
 }
@@ -167,8 +164,8 @@ int spec_get(struct codec_reader *r, struct sandbox_spec *s)
 	s->source_ino = codec_get_u64(r);
 	codec_get_list(r, POLICY_LIST_MAX, &s->read);
 	codec_get_list(r, POLICY_LIST_MAX, &s->write);
-	codec_get_list(r, SPEC_HIDE_MAX, &s->hide);
-	s->git_config = get_copy(r, true);
+	hide_get(r, &s->hide);
+	s->hide_path = get_copy(r, true);
 	get_limits(r, &s->limits);
 	if (!r->failed && !id_is_sound(s->id))
 		r->failed = -EPROTO;

@@ -12,12 +12,12 @@
 #include "confine/ids.h"
 #include "ipc/codec.h"
 #include "policy/policy.h"
+#include "workspace/hide.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #define SPEC_MAPS_MAX 4
-#define SPEC_HIDE_MAX 60000
 
 struct id_map {
 	struct id_extent extent[SPEC_MAPS_MAX];
@@ -48,15 +48,13 @@ struct sandbox_spec {
 	char *source; /* NULL: none */
 	uint64_t source_dev, source_ino;
 	struct strlist read, write; /* host paths, placed at the same path */
-	/* Paths below the source, relative, in order (base/paths.h). */
-	struct strlist hide;
-	char *git_config; /* shown as .git/config of the source; NULL: its own */
+	struct hide hide; /* what of the source is not seen; .. */
+	char *hide_path;  /* .. the layer of it that was made already, which
+			   * goes to the keeper instead; NULL: none */
 	struct policy_limits limits; /* LIMIT_HALF resolved */
 };
 
 void spec_done(struct sandbox_spec *s);
-/* Is anything of the source to be hidden, or shown as something else? */
-bool spec_hides(const struct sandbox_spec *s);
 int spec_put(struct buf *b, const struct sandbox_spec *s);
 /* Checks ranges too. 0, -EPROTO or -ENOMEM; then spec_done all the same. */
 int spec_get(struct codec_reader *r, struct sandbox_spec *s);

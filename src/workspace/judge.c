@@ -17,6 +17,7 @@
 #include "base/glob.h"
 #include "base/str.h"
 #include "workspace/manifest.h"
+#include "workspace/secrets.h"
 #include "workspace/walk.h"
 
 #include <errno.h>
@@ -123,9 +124,26 @@ static int judge_below(struct judge *j, struct walk *w, const char *name,
 				   "was changed on the host");
 }
 
-static int judge_entry(struct judge *j, struct walk *w, const char *name,
-		       const struct manifest *m, struct error *err)
+/* Was an entry below the path of c hidden from the task as a secret? */
+static bool is_hidden(const struct change *c, const struct walk *w,
+		      const char *name, const struct stat *st)
 {
+	AUTO_BUF struct buf path = BUF_INIT(WALK_PATH_MAX + NAME_MAX + 2);
+
+	if (S_ISDIR(st->st_mode) || !secrets_is_name(name))
+		return false;
+	buf_addf(&path, "%s/", c->path);
+	buf_add(&path, w->path.data ? w->path.data : "", w->path.len);
+	if (w->path.len > 0)
+		buf_add_char(&path, '/');
+	buf_add_str(&path, name);
+	return path.failed || protect_is_secret(buf_str(&path));
+}
+
+static int judge_entry(struct judge *j, struct walk *w, const char *name,
+		       const struct change *c, struct error *err)
+{
+	const struct manifest *m = c->place->manifest;
 	struct stat st;
 	uint64_t block;
 	int r;
@@ -135,6 +153,9 @@ static int judge_entry(struct judge *j, struct walk *w, const char *name,
 				       : walk_error(w, err, -errno,
 						    "cannot read the source's",
 						    name);
+	if (is_hidden(c, w, name, &st))
+		return leave_for(j, LEAVE_HELD, w, name,
+				 "may hold secrets that the task did not see");
 	r = judge_below(j, w, name, m, &st, &block);
 	if (r != 0 || !S_ISDIR(st.st_mode))
 		return r;
@@ -172,7 +193,7 @@ static int judge_tree(struct judge *j, const struct change *c,
 	for (;;) {
 		r = walk_next(&w, &e, err);
 		if (r > 0)
-			r = judge_entry(j, &w, e->d_name, at->manifest, err);
+			r = judge_entry(j, &w, e->d_name, c, err);
 		else if (r == 0 && w.depth == 1)
 			return 0;
 		else if (r == 0)

@@ -210,8 +210,7 @@ static const char *by_lists(const struct protect *p, const struct change *c)
 	return NULL;
 }
 
-/* The list of secrets holds at the top and two levels below. */
-static bool is_secret(const char *path)
+bool protect_is_secret(const char *path)
 {
 	unsigned slashes = 0;
 
@@ -225,7 +224,7 @@ const char *protect_reason(const struct protect *p, const struct change *c)
 {
 	const char *at = c->path;
 
-	if (!S_ISDIR(c->mode) && is_secret(c->path))
+	if (!S_ISDIR(c->mode) && protect_is_secret(c->path))
 		return "it may hold secrets, which the task did not see";
 	for (;;) {
 		size_t n = strcspn(at, "/");

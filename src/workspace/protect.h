@@ -47,6 +47,12 @@ void protect_done(struct protect *p);
 const char *protect_reason(const struct protect *p, const struct change *c);
 
 /*
+ * Is the path, relative to the source, one of the list of secrets? The list holds
+ * at the top and two levels below.
+ */
+bool protect_is_secret(const char *path);
+
+/*
  * A row of the built-in table: components, matched at any depth; a "*" at the
  * beginning stands for the beginning of a name.
  */

@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/glob.h"
 #include "base/io.h"
+#include "base/paths.h"
 #include "workspace/secrets_cache.h"
 #include "workspace/walk.h"
 
@@ -155,7 +156,7 @@ static int too_many(struct error *err)
 	return error_set(err, -E2BIG, "files.deny: its globs cover more than "
 			 "%d paths, or the source has more than %d files to "
 			 "look at; deny directories instead",
-			 SECRETS_PATHS_MAX, SECRETS_ENTRIES_MAX);
+			 HIDE_PATHS_MAX, SECRETS_ENTRIES_MAX);
 }
 
 static int search(struct search *s, struct error *err)
@@ -171,7 +172,7 @@ static int search(struct search *s, struct error *err)
 			r = walk_leave(&s->walk, err);
 		} else if (r > 0) {
 			if (++s->entries > SECRETS_ENTRIES_MAX ||
-			    s->out->denied.n > SECRETS_PATHS_MAX)
+			    s->out->denied.n > HIDE_PATHS_MAX)
 				return too_many(err);
 			r = look_at(s, e, err);
 		}
@@ -275,6 +276,9 @@ int secrets_find(struct secrets *s, int source_fd, const char *source,
 		if (r < 0)
 			return r;
 		drop_tracked(s, source_fd, &cache);
+		/* Kept in order: those who take it need not sort it. */
+		paths_normalise(&s->found);
+		paths_normalise(&s->denied);
 		secrets_cache_put(&cache, s);
 	}
 	return 0;

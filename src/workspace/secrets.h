@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/str.h"
+#include "workspace/hide.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,8 +17,6 @@
 /* What is looked at: directories by the list, entries by globs. */
 #define SECRETS_DIRS_MAX 4096
 #define SECRETS_ENTRIES_MAX 2000000
-/* Most paths that can be hidden from one task. */
-#define SECRETS_PATHS_MAX 60000
 
 struct secrets {
 	struct strlist found;  /* by the list */

@@ -89,8 +89,8 @@ static int read_entry(struct codec_reader *r, int source_fd,
 	if (codec_get_u32(r) != VERSION)
 		return -EPROTO;
 	ret->cut = codec_get_u32(r) != 0;
-	codec_get_list(r, SECRETS_PATHS_MAX + 1, &ret->found);
-	codec_get_list(r, SECRETS_PATHS_MAX + 1, &ret->denied);
+	codec_get_list(r, HIDE_PATHS_MAX + 1, &ret->found);
+	codec_get_list(r, HIDE_PATHS_MAX + 1, &ret->denied);
 	while ((more = codec_get_u32(r)) == 1) {
 		const char *path = codec_get_str(r);
 
@@ -123,7 +123,7 @@ void secrets_cache_put(struct secrets_cache *c, const struct secrets *s)
 	AUTO_CLOSE int fd = -1;
 	char temporary[SHA256_HEX_SIZE + 32];
 
-	if (c->dir_fd < 0 || c->young || s->found.n > SECRETS_PATHS_MAX)
+	if (c->dir_fd < 0 || c->young || s->found.n > HIDE_PATHS_MAX)
 		return;
 	codec_put_u32(&text, VERSION);
 	codec_put_u32(&text, s->cut);

@@ -144,6 +144,69 @@ def a_denial_by_a_glob_beats_a_grant(box):
 
 
 @case
+def a_directory_that_holds_a_secret_is_itself_as_it_was(box):
+    box.write('conf/.env', 'SECRET\n')
+    box.write('conf/plain', 'plain\n')
+    box.write('shared/deep/server.key', 'SECRET\n')
+    os.chmod(f'{box.source}/conf', 0o700)
+    os.chmod(f'{box.source}/shared', 0o2775)
+    os.utime(f'{box.source}/conf', (1000000000, 1000000000))
+    for i in range(100):
+        box.write(f'many/{i}.pem', 'SECRET\n')
+    os.chmod(f'{box.source}/many', 0o750)
+    task = box.sh('stat -c "%a %U %n" conf shared shared/deep many; '
+                  'stat -c %Y conf; touch conf/new shared/new many/new && '
+                  'rm -r shared/deep && id -un', '--json').expect(0)
+    *lines, user = task.out.decode().split('\n')[:-1]
+    equal(lines, [f'700 {user} conf', f'2775 {user} shared',
+                  f'755 {user} shared/deep', f'750 {user} many', '1000000000'])
+    equal(sorted(c['path'] for c in
+                 box.changes(task.json()['id'])['changes']),
+          ['conf/new', 'many/new', 'shared/deep', 'shared/new'])
+
+
+@case
+def a_secret_does_not_go_with_the_directory_that_it_lies_in(box):
+    box.write('d/e/server.key', 'SECRET\n')
+    box.write('d/plain', 'plain\n')
+    for mode in ('overlay', 'copy'):
+        task = box.sh('rm -r d', '--json',
+                      '--workspace', mode).expect(0).json()['id']
+        r = box.pinfold('promote', '--yes', task)
+        within(r.out, b'e/server.key', (mode, r))
+        within(r.out, b'which may hold secrets that the task did not see')
+        within(r.out, b'held back: d/')
+        check(os.path.exists(f'{box.source}/d/e/server.key'), mode)
+    box.pinfold('promote', '--held', 'd', '--yes', task).expect(0)
+    check(not os.path.exists(f'{box.source}/d'), 'it was named')
+
+
+@case
+def the_layer_of_many_secrets_is_kept_and_follows_them(box):
+    for i in range(200):
+        box.write(f'{i}.pem', 'SECRET\n')
+    script = 'ls -A; grep -c . 7.pem 2>/dev/null'
+    for _ in range(2):
+        box.sh(script).expect(2, out=b'')
+    box.write('new.pem', 'SECRET\n')
+    box.write('plain', 'plain\n')
+    box.sh(script).expect(2, out=b'plain\n')
+    os.unlink(f'{box.source}/7.pem')
+    box.sh('touch 7.pem && ls -A').expect(0, out=b'7.pem\nplain\n')
+    # Somebody who holds it keeps it, whatever is made and removed beside it.
+    task = box.start()
+    kept = f'{box.state}/hidden'
+    names = set(os.listdir(kept))
+    check(names, 'a layer is kept')
+    for name in names:
+        os.utime(f'{kept}/{name}', (1, 1))
+    box.write('other.pem', 'SECRET\n')
+    box.sh(script).expect(2, out=b'plain\n')
+    box.exec(task, 'ls', '-A').expect(0, out=b'other.pem\nplain\n')
+    check(names & set(os.listdir(kept)), 'the one in use is still there')
+
+
+@case
 def twenty_thousand_secrets_are_hidden(box):
     for i in range(200):
         os.makedirs(f'{box.source}/d{i}')

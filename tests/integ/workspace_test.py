@@ -253,6 +253,17 @@ def symbolic_links_keep_their_targets_and_lead_nowhere(box):
 
 
 @case
+def a_source_that_was_emptied_is_told_as_deleted(box):
+    box.write('d/f', 'x')
+    box.write('g', 'x')
+    for mode in ('overlay', 'copy'):
+        task = box.sh('rm -r d g', '--workspace', mode,
+                      '--json').expect(0).json()['id']
+        equal(sorted(c['path'] for c in box.changes(task)['changes']),
+              ['d', 'g'], mode)
+
+
+@case
 def a_source_given_through_a_link_is_shown_at_its_real_path(box):
     os.symlink(box.source, f'{box.top}/link')
     r = box.run('--source', f'{box.top}/link', '--', 'pwd', cwd='/').expect(0)

@@ -28,8 +28,8 @@ static void fill(struct task_plan *p)
 	p->task_path = strdup("/var/lib/pinfold/tasks/t-x");
 	p->workdir = strdup("/src");
 	strlist_add(&p->argv, "true");
-	strlist_add(&p->spec.hide, ".env");
-	p->spec.git_config = strdup("[core]\n");
+	strlist_add(&p->spec.hide.paths, ".env");
+	p->spec.hide.git_config = strdup("[core]\n");
 	memset(p->policy_digest, 'a', SHA256_HEX_SIZE - 1);
 }
 
@@ -54,8 +54,8 @@ static void a_plan_is_read_as_it_was_packed(void **state)
 	assert_int_equal(plan_unpack(b.data, b.len, &p, &err), 0);
 	assert_string_equal(p.spec.id, "t-abcdefghijklmnop");
 	assert_null(p.spec.source);
-	assert_string_equal(p.spec.hide.items[0], ".env");
-	assert_string_equal(p.spec.git_config, "[core]\n");
+	assert_string_equal(p.spec.hide.paths.items[0], ".env");
+	assert_string_equal(p.spec.hide.git_config, "[core]\n");
 	assert_int_equal(p.spec.uids.extent[0].outer, 5000);
 	assert_int_equal(plan_pack(&p, &again), 0);
 	plan_done(&p);
