@@ -6,10 +6,12 @@ _pinfold_candidates()
 
 	for word in $1; do
 		case $word in
-		'<file>') mapfile -t -O ${#COMPREPLY[@]} COMPREPLY \
-			< <(compgen -f -- "$cur") ;;
-		'<dir>') mapfile -t -O ${#COMPREPLY[@]} COMPREPLY \
-			< <(compgen -d -- "$cur") ;;
+		'<file>' | '<dir>')
+			# A slash after a directory, and odd names quoted.
+			compopt -o filenames 2>/dev/null
+			mapfile -t -O ${#COMPREPLY[@]} COMPREPLY \
+				< <(compgen "-${word:1:1}" -- "$cur")
+			;;
 		'<task>')
 			tasks=${XDG_STATE_HOME:-$HOME/.local/state}/pinfold
 			((EUID == 0)) && tasks=/var/lib/pinfold
@@ -18,7 +20,7 @@ _pinfold_candidates()
 			exec | stop | kill) tasks=("$tasks"/live/t-*) ;;
 			*) tasks=("$tasks"/tasks/t-*) ;;
 			esac
-			words+=" ${tasks[*]##*/}"
+			[[ -e ${tasks[0]} ]] && words+=" ${tasks[*]##*/}"
 			;;
 		*) words+=" $word" ;;
 		esac
@@ -73,7 +75,7 @@ _pinfold()
 		_pinfold_candidates "$options"
 	elif [[ $verb == help ]]; then
 		_pinfold_candidates "$_pinfold_verbs"
-	elif ((operands == 0)) || [[ $first == '<task>' ]]; then
+	elif ((operands == 0)) || [[ $first == '<task>'* ]]; then
 		_pinfold_candidates "$first"
 	else
 		_pinfold_candidates '<file>'

@@ -80,8 +80,8 @@ static void add_exit_status(struct buf *out)
 		{"126", "the command could not be executed"},
 		{"127", "the command was not found"},
 		{"128+N", "the command was ended by signal N"},
-		{"137", "a limit stopped the task; \"limit: NAME\" is the "
-			"last line of standard error"},
+		{"137", "a limit stopped the task; standard error says "
+			"\"limit: NAME\""},
 	};
 
 	buf_add_str(out, ".SH EXIT STATUS\nThat of the command, or\n");
@@ -103,8 +103,18 @@ static void add_options(struct buf *out, const struct verb_row *verb)
 		help_option_name(&name, &option_rows[i]);
 		text = buf_str(&name);
 		add_line(out, ".TP\n.B", text + strspn(text, " "));
-		add_line(out, "", option_rows[i].manual);
+		add_line(out, "", option_manual(verb, (enum option_id)i));
 	}
+}
+
+/* What else than 0 and 125 a verb without a command ends with. */
+static const char *other_status(const char *verb)
+{
+	if (str_eq(verb, "policy"))
+		return ", 1 when check found faults";
+	if (str_eq(verb, "promote"))
+		return ", 1 when there was a conflict";
+	return str_eq(verb, "undo") ? ", 1 when something was left" : "";
 }
 
 static void write_verb_page(struct buf *out, const struct verb_row *verb)
@@ -123,9 +133,7 @@ static void write_verb_page(struct buf *out, const struct verb_row *verb)
 	else
 		buf_addf(out, ".SH EXIT STATUS\n0%s, or 125 when pinfold "
 			      "refused or failed.\n",
-			 str_eq(verb->name, "policy")
-				 ? ", 1 when check found faults"
-				 : "");
+			 other_status(verb->name));
 	buf_add_str(out, ".SH SEE ALSO\n.BR pinfold (1),\n"
 			 ".BR pinfold\\-policy (5)\n");
 }
@@ -138,7 +146,9 @@ static const char overview[] =
 "it.\n\n"
 "\tpinfold run -- make test\n"
 "\tpinfold diff\n"
-"\tpinfold discard";
+"\tpinfold promote\n\n"
+"pinfold promote takes the changes over, pinfold undo takes that back, and "
+"pinfold discard throws them away.";
 
 static const char *const files[][2] = {
 	{"~/.config/pinfold/policy.yaml", "the caller's policy"},
@@ -204,7 +214,9 @@ static void write_completion_verbs(struct buf *out)
 				buf_addf(out, "--%s ", option_rows[j].name);
 		}
 		buf_addf(out, "'\n\t\tfirst='%s'\n\t\tcommand_from=%d\n\t\t;;\n",
-			 task ? "<task>" : verb->words ? verb->words : "",
+			 !task ? verb->words ? verb->words : ""
+			 : strstr(verb->synopsis, "PATH") ? "<task> <file>"
+							   : "<task>",
 			 verb->command_from == SIZE_MAX
 				 ? -1
 				 : (int)verb->command_from);

@@ -1,6 +1,9 @@
 #include "base/near.h"
 
+#include <stdbool.h>
 #include <string.h>
+
+#define PREFIX_MIN 3
 
 /* Case, and which of "-" and "_" it is, make no difference. */
 static char fold(char c)
@@ -49,13 +52,24 @@ size_t near_distance(const char *a, const char *b)
 	return row[m];
 }
 
+/* Who writes the beginning of a word has not mistyped the rest. */
+static bool begins(const char *word, const char *candidate)
+{
+	size_t n = 0;
+
+	while (word[n] && fold(word[n]) == fold(candidate[n]))
+		n++;
+	return n >= PREFIX_MIN && !word[n];
+}
+
 void near_consider(const char *word, const char *candidate, const char **best)
 {
 	size_t allowed = strlen(word) / 3;
 	size_t distance = near_distance(word, candidate);
 
-	if (distance > (allowed > 0 ? allowed : 1) ||
-	    distance >= strlen(candidate))
+	if (!begins(word, candidate) &&
+	    (distance > (allowed > 0 ? allowed : 1) ||
+	     distance >= strlen(candidate)))
 		return;
 	if (!*best || distance < near_distance(word, *best))
 		*best = candidate;

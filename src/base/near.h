@@ -17,7 +17,7 @@ size_t near_distance(const char *a, const char *b);
 /*
  * Keeps in *best the candidate that is nearest to word, if it is near enough
  * to be meant: at most a third of the word's letters differ, and one always
- * may. *best starts as NULL; the first of equally near ones stays.
+ * may; or it begins with the word, of three letters at least. *best starts as NULL; the first of equally near ones stays.
  */
 void near_consider(const char *word, const char *candidate, const char **best);
 

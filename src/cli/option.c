@@ -5,6 +5,7 @@
 #include "base/near.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "cli/foreign.h"
 #include "cli/option_table.h"
 
 #include <assert.h>
@@ -59,32 +60,28 @@ static bool takes(const struct parse *p, enum option_id id)
 	return verb_takes(p->verb, id);
 }
 
-/* What somebody may well look for, and why it is not there. */
-static const char *const missing[][2] = {
-	{"refresh",
-	 "there is no refresh: a running sandbox shows the source's newer files "
-	 "by itself, and the view of a task that ended is never opened again"},
-	{"--merge",
-	 "there is no --merge: of a file that the host has changed nobody has "
-	 "kept what both sides began from; pinfold diff --patch shows the "
-	 "task's side, and --held takes it over"},
-};
-
-static const char *why_missing(const char *word)
+/* 0: it is no word of another tool. */
+static int foreign_word(struct parse *p, const char *what, const char *word)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(missing); i++) {
-		if (str_eq(word, missing[i][0]))
-			return missing[i][1];
-	}
-	return NULL;
+	AUTO_BUF struct buf quoted = BUF_INIT(8 * QUOTE_MAX);
+	const char *why = foreign_missing(word), *same = foreign_same(word);
+
+	if (why)
+		return error_set(p->err, -EINVAL, "%s%s", p->where, why);
+	if (!same)
+		return 0;
+	str_quote(&quoted, word, QUOTE_MAX);
+	return error_set(p->err, -EINVAL, "%s%s %s; what does the same here: %s",
+			 p->where, what, buf_str(&quoted), same);
 }
 
 static int unknown_option(struct parse *p, const char *word, const char *name)
 {
-	const char *near = NULL, *why = why_missing(word);
+	const char *near = NULL;
+	int r = foreign_word(p, "unknown option", word);
 
-	if (why)
-		return error_set(p->err, -EINVAL, "%s%s", p->where, why);
+	if (r < 0)
+		return r;
 	for (size_t i = 0; name && i < OPT_COUNT; i++) {
 		if (takes(p, (enum option_id)i))
 			near_consider(name, option_rows[i].name, &near);
@@ -183,10 +180,11 @@ static int parse_letters(struct parse *p, const char *word)
 int options_unknown_verb(const char *word, struct error *err)
 {
 	struct parse p = {.err = err};
-	const char *near = NULL, *why = why_missing(word);
+	const char *near = NULL;
+	int r = foreign_word(&p, "unknown command", word);
 
-	if (why)
-		return error_set(err, -EINVAL, "%s", why);
+	if (r < 0)
+		return r;
 	for (size_t i = 0; i < n_verb_rows; i++)
 		near_consider(word, verb_rows[i].name, &near);
 	return wrong_word(&p, "unknown command", word, "", near);

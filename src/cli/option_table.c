@@ -22,8 +22,8 @@ const struct option_row option_rows[OPT_COUNT] = {
 		.help = "start the command in DIR",
 		.manual =
 "Where in the sandbox the command starts. The default is the working "
-"directory when it lies in the source, else the source. For exec it is the "
-"directory that the sandbox was started in, where a relative DIR begins too.",
+"directory when it lies in the source, else the source. DIR is the source or "
+"lies in it.",
 	},
 	[OPT_POLICY] = {
 		.name = "policy", .argument = ARGUMENT_REQUIRED,
@@ -108,9 +108,7 @@ const struct option_row option_rows[OPT_COUNT] = {
 		.help = "a note in the task's record",
 		.manual =
 "A note for whoever reads the record; it changes nothing else. What the label "
-"\"name\" says is shown by ps. May be given again with another key. For ps: "
-"only tasks that have this label, or with KEY alone, one of this key; given "
-"again, that have all of them.",
+"\"name\" says is shown by ps. May be given again with another key.",
 	},
 	[OPT_WORKSPACE] = {
 		.name = "workspace", .argument = ARGUMENT_REQUIRED,
@@ -127,8 +125,7 @@ const struct option_row option_rows[OPT_COUNT] = {
 		.excludes = OPTION_BIT(OPT_STAT),
 		.help = "report in JSON",
 		.manual =
-"One JSON object: for run and exec as the last line of standard error, for "
-"other commands on standard output, or in FILE.",
+"One JSON object on standard output, or in FILE.",
 	},
 	[OPT_NO_STDIN] = {
 		.letter = 'n', .name = "no-stdin",
@@ -155,11 +152,7 @@ const struct option_row option_rows[OPT_COUNT] = {
 	[OPT_ALL] = {
 		.letter = 'a', .name = "all",
 		.help = "all tasks of the caller",
-		.manual =
-"For rm: every task of the caller that has ended. "
-"For ps: also tasks that have ended. For stop and kill: every sandbox of the "
-"caller that was started to stay. For discard: every ended task of the "
-"caller.",
+		.manual = "Every task of the caller that has ended.",
 	},
 	[OPT_FOLLOW] = {
 		.letter = 'f', .name = "follow",
@@ -255,6 +248,38 @@ const struct option_row option_rows[OPT_COUNT] = {
 	},
 };
 
+/* Where an option means something else than its row says. */
+static const struct {
+	const char *verb;
+	enum option_id id;
+	const char *manual;
+} others[] = {
+	{"exec", OPT_WORKDIR,
+	 "Where in the sandbox the command starts. The default is the directory "
+	 "that the sandbox was started in; a relative DIR begins there too."},
+	{"run", OPT_JSON,
+	 "One JSON object as the last line of standard error, or in FILE."},
+	{"exec", OPT_JSON,
+	 "One JSON object as the last line of standard error, or in FILE."},
+	{"ps", OPT_ALL, "Also tasks that have ended."},
+	{"stop", OPT_ALL, "Every sandbox of the caller that was started to "
+			  "stay."},
+	{"kill", OPT_ALL, "Every sandbox of the caller that was started to "
+			  "stay."},
+	{"ps", OPT_LABEL,
+	 "Only tasks that have this label, or with KEY alone, one of this key; "
+	 "given again, that have all of them."},
+};
+
+const char *option_manual(const struct verb_row *verb, enum option_id id)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+		if (others[i].id == id && str_eq(others[i].verb, verb->name))
+			return others[i].manual;
+	}
+	return option_rows[id].manual;
+}
+
 #define O(x) OPTION_BIT(OPT_##x)
 #define GRANTS (O(SOURCE) | O(WORKDIR) | O(POLICY) | O(PRESET) | O(TIER) | \
 		O(READ) | O(WRITE) | O(ENV) | O(LIMIT) | O(LABEL) | \
@@ -274,7 +299,8 @@ const struct verb_row verb_rows[] = {
 "Runs COMMAND in a new sandbox and ends the sandbox with it. The command can "
 "read the system's directories and the source; it has no network, no home, no "
 "secrets and no view of other processes. What it changes is held back: "
-"pinfold diff shows it and pinfold discard throws it away.\n\n"
+"pinfold diff shows it, pinfold promote takes it over, and pinfold discard "
+"throws it away. The home and /tmp are the sandbox's own and end with it.\n\n"
 "COMMAND is an argument vector; no shell reads it.\n\n"
 "\tpinfold run -- python3 -m unittest\n"
 "\tpinfold run --limit memory=1GiB --timeout 5m -- make",
@@ -410,7 +436,8 @@ const struct verb_row verb_rows[] = {
 "Removes all that is left of each TASK: its record, its policy, what its "
 "commands printed. A task that runs is refused, and so is one that holds "
 "changes, unless --changes is given; of --all and --older-than such tasks are "
-"left out. Records without changes go by themselves after 90 days.\n\n"
+"left out. What was promoted of a removed task stays, but cannot be undone any "
+"more. Records without changes go by themselves after 90 days.\n\n"
 "\tpinfold rm t-6znkfzn6nj57pmgo\n"
 "\tpinfold rm --older-than 7d",
 	},

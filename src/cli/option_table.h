@@ -53,6 +53,9 @@ extern const struct option_row option_rows[OPT_COUNT];
 extern const struct verb_row verb_rows[];
 extern const size_t n_verb_rows;
 
+/* What the option's manual says on the page of this verb. */
+const char *option_manual(const struct verb_row *verb, enum option_id id);
+
 /* The row of a verb, or NULL. */
 const struct verb_row *verb_find(const char *name);
 bool verb_takes(const struct verb_row *verb, enum option_id id);

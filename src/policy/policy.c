@@ -83,19 +83,42 @@ int policy_copy(struct policy *p, const struct policy *from)
 	return 0;
 }
 
+/* "there are A, B, C": the single values of a section. */
+static void name_fields(const char *section, struct buf *out)
+{
+	size_t n = strlen(section);
+	const char *before = "there are ";
+
+	for (size_t i = 0; i < n_policy_fields; i++) {
+		const struct policy_field *f = &policy_fields[i];
+
+		if (!field_is_scalar(f) || !str_starts(f->name, section) ||
+		    f->name[n] != '.')
+			continue;
+		buf_addf(out, "%s%s", before, f->name + n + 1);
+		before = ", ";
+	}
+}
+
 static void unknown_name(const char *section, const char *word,
 			 struct error *err)
 {
 	AUTO_BUF struct buf quoted = BUF_INIT(512);
+	AUTO_BUF struct buf rest = BUF_INIT(512);
 	const char *near = field_nearest(section, word);
 
 	if (near && *section && str_starts(near, section))
 		near += strlen(section) + 1;
 	str_quote(&quoted, word, 80);
-	error_set(err, -EINVAL, "%s %s is not known%s%s%s",
+	if (near)
+		buf_addf(&rest, "did you mean %s?", near);
+	else if (*section)
+		name_fields(section, &rest);
+	else
+		buf_add_str(&rest, "see pinfold-policy(5)");
+	error_set(err, -EINVAL, "%s %s is not known; %s",
 		  *section ? "limit" : "policy field", buf_str(&quoted),
-		  near ? "; did you mean " : "; see pinfold-policy(5)",
-		  near ? near : "", near ? "?" : "");
+		  buf_str(&rest));
 }
 
 /* A field by what a user may call it; the text suggests a near one. */

@@ -197,7 +197,8 @@ static int find_workdir(const char *workdir, const char *path, char **ret,
 	if (!path_is_below(real, path))
 		return error_set(err, -EINVAL,
 				 "the working directory %s is not below the "
-				 "source %s",
+				 "source %s: name one in it, or with --source "
+				 "another source",
 				 real, path);
 	*ret = steal_ptr(&real);
 	return 0;
@@ -215,7 +216,7 @@ static int find_path(const char *wanted, const char *home, uid_t uid,
 		return error_set(err, -EINVAL, "the source is an empty name");
 	if (str_eq(wanted, "none"))
 		return 0;
-	r = open_directory(wanted, "cannot use as the source", ret_path, ret_fd,
+	r = open_directory(wanted, "cannot open the source", ret_path, ret_fd,
 			   err);
 	if (r == 0 && str_eq(*ret_path, "/"))
 		return error_set(err, -EINVAL,
@@ -240,7 +241,7 @@ int source_find(const char *wanted, const char *workdir, const char *home,
 	if (r < 0)
 		return r;
 	if (fd >= 0 && fstat(fd, &st) < 0)
-		return fail(err, -errno, "cannot use as the source", path);
+		return fail(err, -errno, "cannot read the source", path);
 	*ret = (struct source){
 		.path = steal_ptr(&path),
 		.workdir = steal_ptr(&start),

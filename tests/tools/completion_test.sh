@@ -22,7 +22,18 @@ offers() {
 }
 
 cd "$TMPDIR" || exit 1
-mkdir -p adir pinfold/tasks/t-abcdefgh pinfold/tasks/t-ended pinfold/live
+mkdir -p adir pinfold/tasks pinfold/live
+if [ "$(id -u)" -ne 0 ]; then
+	COMPREPLY=() verb=exec cur=
+	_pinfold_candidates '<task>'
+	if [ "${#COMPREPLY[@]}" -eq 0 ]; then
+		echo 'ok - where no task is nothing is offered'
+	else
+		echo "not ok - where no task is nothing is offered: ${COMPREPLY[*]}"
+		failed=1
+	fi
+fi
+mkdir pinfold/tasks/t-abcdefgh pinfold/tasks/t-ended
 : >pinfold/live/t-abcdefgh
 touch afile
 offers 'a command is completed' 'start stop' st
@@ -37,6 +48,8 @@ offers 'a directory is completed' 'adir' run --source ad
 offers 'a file is completed' 'afile' run --policy af
 offers 'the kind of a policy command is offered' 'check show' policy ''
 offers 'a policy file is completed' 'afile' policy check af
+offers 'a changed file is completed' 'afile' diff af
+offers 'a file behind a task is completed' 'afile' promote t-ended af
 offers 'the command to run is completed' 'printf' run -n -- print
 offers 'the file names of the command are completed' 'afile' run cat a
 offers 'a command behind a limit is completed' 'printf' \

@@ -124,6 +124,12 @@ static void only_a_word_that_may_be_meant_is_near(void **state)
 	assert_null(best);
 	near_consider("", "y", &best);
 	assert_null(best);
+	near_consider("me", "memory", &best);
+	assert_null(best);
+	near_consider("Mem", "memory", &best);
+	assert_string_equal(best, "memory");
+	near_consider("mem", "mem", &best);
+	assert_string_equal(best, "mem");
 }
 
 int main(void)

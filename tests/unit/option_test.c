@@ -108,6 +108,25 @@ static void an_optional_value_stands_behind_an_equals_sign_only(void **state)
 	assert_string_equal(options_get(&options, OPT_JSON), "out");
 }
 
+static void the_words_of_other_tools_lead_to_ours(void **state)
+{
+	static const char *const table[][3] = {
+		{"run", "-v", "--read PATH and --write DIR"},
+		{"run", "-e", "--env NAME=VALUE"},
+		{"run", "--ro-bind", "--read PATH"},
+		{"run", "--network=host", "no --network"},
+		{"run", "-it", "-t gives a terminal"},
+		{"apply", "x", "pinfold promote"},
+		{"version", "x", "--version"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		assert_int_equal(PARSE(table[i][0], table[i][1]), -EINVAL);
+		assert_non_null(strstr(err.text, table[i][2]));
+	}
+}
+
 static void letters_may_stand_together(void **state)
 {
 	(void)state;
@@ -327,6 +346,7 @@ int main(void)
 		cmocka_unit_test(contradictions_are_errors_in_either_order),
 		cmocka_unit_test(operands_are_counted),
 		cmocka_unit_test(without_a_verb_help_and_version_are_known),
+		cmocka_unit_test(the_words_of_other_tools_lead_to_ours),
 		cmocka_unit_test(without_memory_nothing_is_left_behind),
 		cmocka_unit_test(every_row_of_the_table_is_whole),
 		cmocka_unit_test(help_fits_a_terminal_and_names_every_option),
