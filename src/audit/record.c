@@ -33,6 +33,9 @@ void record_done(struct record *r)
 	free(r->error);
 	strlist_done(&r->argv);
 	strlist_done(&r->labels);
+	strlist_done(&r->tools);
+	strlist_done(&r->carried);
+	strlist_done(&r->tool_env);
 	free(r->source);
 	free(r->workdir);
 	free(r->home);

@@ -47,6 +47,7 @@ struct field {
 static const struct field record_fields[] = {
 	FIELD(argv, TYPE_ARGV),
 	FIELD(argv_dropped, TYPE_DROPPED),
+	FIELD(carried, TYPE_STRINGS),
 	FIELD(changes, TYPE_CHANGES),
 	FIELD(ended_us, TYPE_UINT),
 	FIELD(enforced, TYPE_ENFORCED),
@@ -70,6 +71,8 @@ static const struct field record_fields[] = {
 	FIELD(started_us, TYPE_UINT),
 	FIELD(state, TYPE_STATE),
 	FIELD(tier, TYPE_STRING),
+	FIELD(tool_env, TYPE_STRINGS),
+	FIELD(tools, TYPE_STRINGS),
 	FIELD(uid, TYPE_UINT),
 	FIELD(usage, TYPE_USAGE),
 	FIELD(workdir, TYPE_STRING),

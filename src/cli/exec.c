@@ -102,7 +102,8 @@ static int attend(struct front *f, const struct options *o, struct policy *p,
 	AUTO_STRLIST struct strlist env = {0};
 	AUTO_FREE char *workdir = workdir_of(o, r);
 	uint32_t flags = launch_exec_flags(o);
-	struct sandbox_spec s = {.id = id};
+	/* Borrows both. */
+	struct sandbox_spec s = {.id = id, .tool_env = r->tool_env};
 	int bad = apply_options(f, o, p, err);
 
 	if (bad == 0 && !workdir)
@@ -119,6 +120,7 @@ static int attend(struct front *f, const struct options *o, struct policy *p,
 	if (bad == 0)
 		bad = launch_environment(p, &s, flags & EXEC_TTY, &env, err);
 	s.id = NULL;
+	s.tool_env = (struct strlist){0};
 	spec_done(&s);
 	if (bad == 0)
 		bad = front_exec(f, workdir, o->rest + 1, env.items, flags, err);

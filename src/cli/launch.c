@@ -8,6 +8,7 @@
 #include "cli/git_author.h"
 #include "cli/identity.h"
 #include "cli/policy_source.h"
+#include "cli/tools.h"
 #include "confine/cgroup.h"
 #include "task/delegate.h"
 
@@ -121,9 +122,8 @@ int launch_environment(const struct policy *p, const struct sandbox_spec *s,
 	const char *term = getenv("TERM");
 	int r = 0;
 
-	r |= add_variable(ret, "PATH",
-			  "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:"
-			  "/sbin:/bin");
+	for (size_t i = 0; i < s->tool_env.n; i++)
+		r |= strlist_add(ret, s->tool_env.items[i]);
 	r |= add_variable(ret, "HOME", s->home);
 	r |= add_variable(ret, "USER", s->user);
 	r |= add_variable(ret, "LOGNAME", s->user);
@@ -194,6 +194,34 @@ static void fill_git_author(struct launch *l)
 	s->git_email = copy_unless_empty(author.email);
 }
 
+static void move_list(struct strlist *to, struct strlist *from)
+{
+	strlist_done(to);
+	*to = *from;
+	*from = (struct strlist){0};
+}
+
+/* The caller's tool chains and caches, if the policy has them. */
+static int fill_tools(struct launch *l, struct error *err)
+{
+	struct sandbox_spec *s = &l->plan.spec;
+	const struct tools_where where = {.policy = &l->policy,
+					  .home = launch_home(),
+					  .inside = s->home,
+					  .source = l->source.path};
+	AUTO_TOOLS struct tools t = {0};
+	int r = tools_find(&where, &t, err);
+
+	if (r < 0)
+		return r;
+	move_list(&s->tools, &t.shown);
+	move_list(&s->carried, &t.carried);
+	move_list(&s->carried_at, &t.carried_at);
+	move_list(&s->masked, &t.masked);
+	move_list(&s->tool_env, &t.env);
+	return 0;
+}
+
 static uint64_t half_of_memory(void)
 {
 	struct sysinfo info;
@@ -232,7 +260,8 @@ static int fill_spec(struct launch *l, struct error *err)
 	    fill_read(l) < 0 ||
 	    copy_list(&s->write, &l->policy.write) < 0)
 		return error_set(err, -ENOMEM, "out of memory");
-	return launch_hide(l, err);
+	r = fill_tools(l, err);
+	return r < 0 ? r : launch_hide(l, err);
 }
 
 /* What the record will say of the task beside its sandbox. 0 or negative. */

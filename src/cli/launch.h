@@ -68,7 +68,10 @@ int launch_start(struct launch *l, const struct options *o, bool stay,
  */
 int launch_layers(struct launch *l, struct error *err);
 
-/* Environment of a command: from nothing, by the policy. 0 or negative. */
+/*
+ * Environment of a command: from nothing, by the policy. s->tool_env gives PATH
+ * and what tool chains need. 0 or negative.
+ */
 int launch_environment(const struct policy *p, const struct sandbox_spec *s,
 		       bool tty, struct strlist *ret, struct error *err);
 

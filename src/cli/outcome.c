@@ -4,6 +4,7 @@
 #include "base/str.h"
 #include "cli/launch.h"
 #include "cli/report.h"
+#include "cli/tools.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -14,14 +15,18 @@
 static int without_status(const struct exec_done *done, const char *command)
 {
 	AUTO_BUF struct buf b = BUF_INIT(4096);
+	AUTO_BUF struct buf why = BUF_INIT(8192);
 	int error = done->exec_errno;
 
 	str_quote(&b, command, 512);
 	switch ((enum exec_stage)done->stage) {
 	case STAGE_EXEC:
-		fprintf(stderr, "pinfold: cannot run %s: %s\n", buf_str(&b),
+		if (error == ENOENT)
+			tools_missing(command, &why);
+		fprintf(stderr, "pinfold: cannot run %s: %s%s\n", buf_str(&b),
 			error == ENOENT ? "command not found in the sandbox"
-					: strerror(error));
+					: strerror(error),
+			buf_str(&why));
 		return error == ENOENT ? 127 : 126;
 	case STAGE_WORKDIR:
 		fprintf(stderr, "pinfold: cannot enter the working directory "

@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/near.h"
+#include "cli/identity.h"
 #include "cli/option.h"
 #include "cli/policy_show.h"
 #include "cli/policy_source.h"
@@ -174,20 +175,40 @@ static int in_force(const struct policy_files *f, const struct options *o,
 	return r;
 }
 
+/* What toolchains: auto finds for this caller, apart from any source. */
+static int find_tools(const struct policy *p, struct tools *ret,
+		      struct error *err)
+{
+	struct sandbox_spec names = {0};
+	int r = identity_names(&names, err);
+
+	if (r == 0) {
+		const struct tools_where where = {.policy = p,
+						  .home = launch_home(),
+						  .inside = names.home};
+
+		r = tools_find(&where, ret, err);
+	}
+	spec_done(&names);
+	return r;
+}
+
 static int show(const struct policy_files *f, const struct options *o,
 		const char *path)
 {
 	AUTO_REPORT struct report report = {0};
+	AUTO_TOOLS struct tools tools = {0};
 	struct error err = {0};
 	struct policy p;
 	int r;
 
 	if (in_force(f, o, path, &p, &err) < 0)
 		return report_refuse(err.text);
-	r = report_init(&report, o);
+	r = find_tools(&p, &tools, &err);
+	r = r < 0 ? report_refuse(err.text) : report_init(&report, o);
 	if (r == 0) {
-		r = report.json ? policy_show_json(&p, &report.out)
-				: policy_show_text(&p, report.colour,
+		r = report.json ? policy_show_json(&p, &tools, &report.out)
+				: policy_show_text(&p, &tools, report.colour,
 						   &report.out);
 		r = r < 0 ? report_refuse(strerror(-r)) : report_end(&report);
 	}

@@ -210,7 +210,32 @@ static void add_denied(struct rows *rows, const struct policy *p)
 	}
 }
 
-static void add_files(struct rows *rows, const struct policy *p)
+/* "a tool chain (cargo)": what was found, where it is inside, and as what. */
+static void add_found(struct rows *rows, const struct strlist *paths,
+		      const struct strlist *by, const char *permits,
+		      const char *mechanism)
+{
+	for (size_t i = 0; i < paths->n; i++) {
+		AUTO_BUF struct buf text = BUF_INIT(512);
+
+		buf_addf(&text, "%s (%s)", permits, by->items[i]);
+		add(rows, (struct row){"files", paths->items[i],
+				       own(rows, buf_str(&text)),
+				       "files.toolchains: auto", mechanism});
+	}
+}
+
+static void add_tools(struct rows *rows, const struct tools *t)
+{
+	add_found(rows, &t->shown, &t->shown_by, "read, execute: tool chain",
+		  "overlay (read-only) without files of credentials");
+	add_found(rows, &t->carried_at, &t->carried_by,
+		  "read, write: cache; what is written ends with the task",
+		  "overlay, its upper layer in memory");
+}
+
+static void add_files(struct rows *rows, const struct policy *p,
+		      const struct tools *t)
 {
 	ADD_ALL(rows, files_before);
 	add_source(rows, p);
@@ -218,16 +243,31 @@ static void add_files(struct rows *rows, const struct policy *p)
 		  "overlay with an empty upper layer (read-only) + Landlock");
 	add_paths(rows, &p->write, "read, write; changes are held back",
 		  "files.write", "overlay with an upper layer + Landlock");
+	add_tools(rows, t);
 	add_denied(rows, p);
 	add_paths(rows, &p->protect, "held back at promotion", "files.protect",
 		  "path of each change");
 	ADD_ALL(rows, files_after);
 }
 
-static void add_environment(struct rows *rows, const struct policy *p)
+static void add_environment(struct rows *rows, const struct policy *p,
+			    const struct tools *t)
 {
+	for (size_t i = 0; i < t->env.n; i++) {
+		const char *entry = t->env.items[i];
+		size_t n = strcspn(entry, "=");
+		AUTO_FREE char *name = strndup(entry, n);
+
+		add(rows, (struct row){"environment",
+				       own(rows, name ? name : ""),
+				       entry + n + (entry[n] == '='),
+				       p->toolchains == TOOLCHAINS_AUTO
+					       ? "files.toolchains: auto"
+					       : "files.toolchains: off",
+				       "built from nothing"});
+	}
 	add(rows, (struct row){"environment",
-			       "PATH HOME USER LOGNAME SHELL TMPDIR LANG "
+			       "HOME USER LOGNAME SHELL TMPDIR LANG "
 			       "PINFOLD_TASK, on a terminal TERM",
 			       "the sandbox's, where the policy names no other",
 			       IMPLICIT, "built from nothing"});
@@ -308,9 +348,10 @@ static void add_tier(struct rows *rows, const struct policy *p)
 			       "see pinfold-policy(5)"});
 }
 
-static int build(struct rows *rows, const struct policy *p)
+static int build(struct rows *rows, const struct policy *p,
+		 const struct tools *t)
 {
-	add_files(rows, p);
+	add_files(rows, p, t);
 	ADD_ALL(rows, network);
 	ADD_ALL(rows, kernel);
 	if (p->nesting)
@@ -318,7 +359,7 @@ static int build(struct rows *rows, const struct policy *p)
 	else
 		ADD_ALL(rows, nesting_off);
 	add_identity(rows, p);
-	add_environment(rows, p);
+	add_environment(rows, p, t);
 	add_limits(rows, p);
 	add_tier(rows, p);
 	return rows->failed;
@@ -329,9 +370,9 @@ static void write_row(struct buf *out, const struct row *row, bool colour)
 	buf_add_str(out, "  ");
 	buf_add_str(out, colour_code(colour, COLOUR_BOLD));
 	report_path(out, row->object);
-	buf_add_str(out, colour_code(colour, COLOUR_NONE));
-	buf_addf(out, ": %s\n      %s", row->permits,
-		 colour_code(colour, COLOUR_DIM));
+	buf_addf(out, "%s: ", colour_code(colour, COLOUR_NONE));
+	report_path(out, row->permits);
+	buf_addf(out, "\n      %s", colour_code(colour, COLOUR_DIM));
 	buf_addf(out, "%s | %s%s\n", row->rule, row->mechanism,
 		 colour_code(colour, COLOUR_NONE));
 }
@@ -348,12 +389,13 @@ static int write_warnings(const struct policy *p, bool colour, struct buf *out)
 	return r;
 }
 
-int policy_show_text(const struct policy *p, bool colour, struct buf *out)
+int policy_show_text(const struct policy *p, const struct tools *t, bool colour,
+		     struct buf *out)
 {
 	struct rows rows = {0};
 	char digest[SHA256_HEX_SIZE];
 	const char *group = "";
-	int r = build(&rows, p);
+	int r = build(&rows, p, t);
 
 	if (r == 0)
 		r = policy_digest(p, digest);
@@ -386,7 +428,7 @@ static void write_rows(struct json_writer *w, const struct rows *rows)
 		json_put_string(w, "group", row->group);
 		json_put_string(w, "mechanism", row->mechanism);
 		json_put_text(w, "object", row->object);
-		json_put_string(w, "permits", row->permits);
+		json_put_text(w, "permits", row->permits);
 		json_put_string(w, "rule", row->rule);
 		json_object_end(w);
 	}
@@ -422,11 +464,12 @@ static int write_json(struct json_writer *w, const struct policy *p,
 	return 0;
 }
 
-int policy_show_json(const struct policy *p, struct buf *out)
+int policy_show_json(const struct policy *p, const struct tools *t,
+		     struct buf *out)
 {
 	struct rows rows = {0};
 	struct json_writer w;
-	int r = build(&rows, p);
+	int r = build(&rows, p, t);
 
 	if (r == 0) {
 		json_begin(&w, out);

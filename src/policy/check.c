@@ -130,34 +130,35 @@ static int check_denial(const struct policy *p, const char *path,
 	return 0;
 }
 
+const char *policy_grant_fault(const char *path)
+{
+	if (is_any(path, broad_paths, ARRAY_SIZE(broad_paths)))
+		return "is too much to grant: it holds what the sandbox is "
+		       "there to keep; name a directory below";
+	if (is_home(path))
+		return "is a home: it holds keys and secrets; name a "
+		       "directory below";
+	if (holds_secrets(path))
+		return "holds secrets and cannot be granted";
+	if (is_below_any(path, own_paths, ARRAY_SIZE(own_paths)))
+		return "cannot be granted: the sandbox has its own there, or "
+		       "none";
+	if (is_below_any(path, link_paths, ARRAY_SIZE(link_paths)))
+		return "cannot be granted: /var/tmp and /var/run are links to "
+		       "/tmp and /run in every sandbox";
+	if (is_any(path, system_paths, ARRAY_SIZE(system_paths)))
+		return "can never take effect: it is a system directory, which "
+		       "every sandbox has, read-only";
+	return NULL;
+}
+
 static int check_grant(const struct policy *p, const char *field,
 		       const char *path, struct error *err)
 {
-	if (is_any(path, broad_paths, ARRAY_SIZE(broad_paths)))
-		return bad_rule(err, field, path,
-				"is too much to grant: it holds what the "
-				"sandbox is there to keep; name a directory "
-				"below");
-	if (is_home(path))
-		return bad_rule(err, field, path,
-				"is a home: it holds keys and secrets; name a "
-				"directory below");
-	if (holds_secrets(path))
-		return bad_rule(err, field, path,
-				"holds secrets and cannot be granted");
-	if (is_below_any(path, own_paths, ARRAY_SIZE(own_paths)))
-		return bad_rule(err, field, path,
-				"cannot be granted: the sandbox has its own "
-				"there, or none");
-	if (is_below_any(path, link_paths, ARRAY_SIZE(link_paths)))
-		return bad_rule(err, field, path,
-				"cannot be granted: /var/tmp and /var/run are "
-				"links to /tmp and /run in every sandbox");
-	if (is_any(path, system_paths, ARRAY_SIZE(system_paths)))
-		return bad_rule(err, field, path,
-				"can never take effect: it is a system "
-				"directory, which every sandbox has, "
-				"read-only");
+	const char *fault = policy_grant_fault(path);
+
+	if (fault)
+		return bad_rule(err, field, path, fault);
 	for (size_t i = 0; i < p->deny.n; i++) {
 		const char *deny = p->deny.items[i];
 

@@ -17,6 +17,7 @@ static const char *const tier_values[] = {"auto",    "container", "gvisor",
 static const char *const identity_values[] = {"single", "range", NULL};
 static const char *const workspace_values[] = {"auto", "overlay", "copy",
 					       "direct", NULL};
+static const char *const toolchains_values[] = {"off", "auto", NULL};
 static const char *const enforce_values[] = {"best", "hard", NULL};
 static const char *const image_values[] = {"host", NULL};
 
@@ -116,8 +117,20 @@ const struct policy_field policy_fields[] = {
 		   "like) and the source are there without being listed."},
 	{.name = "files.sockets", .type = FIELD_REFUSED,
 	 .help = "Unix sockets of the host that are passed on"},
-	{.name = "files.toolchains", .type = FIELD_REFUSED,
-	 .help = "tool chains in the caller's home"},
+	{.name = "files.toolchains", .type = FIELD_ENUM, AT(toolchains),
+	 .values = toolchains_values, .order = ORDER_HIGHER_IS_WIDER,
+	 .fallback = TOOLCHAINS_AUTO, .example = "auto",
+	 .help = "whether the caller's tool chains and caches are there",
+	 .manual = "auto: what the caller's PATH and variables such as "
+		   "JAVA_HOME point to is there, read-only, if it is a tool "
+		   "chain that pinfold knows (cargo and rustup, conda, deno, "
+		   "bun, go, nix, nvm, pnpm, pyenv, sdkman, virtual "
+		   "environments, ~/.local, /opt), without its files of "
+		   "credentials; PATH names it. Package caches (bun, cargo, "
+		   "deno, go, gradle, maven, npm, pip, pnpm, uv, yarn) are "
+		   "there, too, at their usual places: what is written to "
+		   "them ends with the task. off: nothing of these. policy "
+		   "show lists what is found."},
 	{.name = "files.workspace", .type = FIELD_SECTION,
 	 .shorthand = "files.workspace.mode", .example = "auto",
 	 .help = "how changes to the source are held"},

@@ -30,6 +30,9 @@ enum policy_tier { TIER_AUTO, TIER_CONTAINER, TIER_GVISOR, TIER_MICROVM, TIER_WA
 enum policy_identity { IDENTITY_SINGLE, IDENTITY_RANGE };
 enum policy_workspace { WORKSPACE_AUTO, WORKSPACE_OVERLAY, WORKSPACE_COPY, WORKSPACE_DIRECT };
 
+/* Whether the caller's tool chains and package caches are there. */
+enum policy_toolchains { TOOLCHAINS_OFF, TOOLCHAINS_AUTO };
+
 /* What the policy demands of the mechanism behind the limits. */
 enum policy_enforce {
 	ENFORCE_BEST, /* the best there is; the record says which it was */
@@ -64,6 +67,7 @@ struct policy {
 	enum policy_identity identity;
 	bool nesting;
 	enum policy_workspace workspace;
+	enum policy_toolchains toolchains;
 	struct strlist read;  /* absolute, normal host paths; sorted, unique */
 	struct strlist write; /* likewise; changes there are held back too */
 	struct strlist deny;  /* absolute, or relative to the source; literal */
@@ -133,6 +137,12 @@ int policy_set(struct policy *p, const char *field, const char *text,
  * rule. Pure: nothing on disk is looked at.
  */
 int policy_check(const struct policy *p, struct error *err);
+
+/*
+ * Why path (absolute, normal) can never be granted: it holds what the sandbox
+ * is there to keep, or the sandbox has its own there. NULL when it can be.
+ */
+const char *policy_grant_fault(const char *path);
 
 /*
  * Refuses (-EPERM) when p permits more than ceiling does in a field that the

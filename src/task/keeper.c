@@ -136,6 +136,25 @@ static char *kernel_release(void)
 	return strdup(uname(&u) == 0 ? u.release : "");
 }
 
+static int fill_lists(struct record *r, const struct task_plan *p)
+{
+	const struct {
+		struct strlist *to;
+		const struct strlist *from;
+	} lists[] = {
+		{&r->argv, &p->argv},
+		{&r->labels, &p->labels},
+		{&r->tools, &p->spec.tools},
+		{&r->carried, &p->spec.carried},
+		{&r->tool_env, &p->spec.tool_env},
+	};
+	int bad = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(lists) && bad == 0; i++)
+		bad = copy_list(lists[i].to, lists[i].from);
+	return bad;
+}
+
 static int fill_record(struct keeper *k, struct error *err)
 {
 	const struct task_plan *p = &k->plan;
@@ -158,8 +177,7 @@ static int fill_record(struct keeper *k, struct error *err)
 	memcpy(r->policy_digest, p->policy_digest, sizeof(r->policy_digest));
 	r->uid = p->caller_uid;
 	r->started_us = p->started_us;
-	bad = copy_list(&r->argv, &p->argv);
-	bad = bad ? bad : copy_list(&r->labels, &p->labels);
+	bad = fill_lists(r, p);
 	bad = bad ? bad : name_of(&p->labels, &r->name);
 	if (bad || !r->workdir || !r->home || !r->workspace || !r->tier ||
 	    !r->identity || !r->kernel)

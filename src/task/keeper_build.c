@@ -72,6 +72,7 @@ static const int init_caps[] = {
 	CAP_SETUID,	  /* ids of commands and of their pipes */
 	CAP_SETGID,
 	CAP_KILL, /* commands of other ids */
+	CAP_DAC_READ_SEARCH, /* mount points in a home that root calls from */
 	CAP_SYS_PTRACE, /* what undumpable commands have open */
 };
 
@@ -315,6 +316,14 @@ static int build_mounts(struct keeper *k, struct error *err)
 			error_set(err, r, "cannot hand over the mounts: %s",
 				  strerror(-r));
 	}
+	if (r == 0 && k->plan.spec.carried.n > 0)
+		r = record_add_enforced(
+			&k->record, "carried in",
+			k->box.carried_read_only
+				? "read-only overlay: before Linux 6.6 a tmpfs "
+				  "cannot be its upper layer"
+				: "overlay, its upper layer in memory",
+			true);
 	return r;
 }
 

@@ -258,6 +258,10 @@ static int build_want(struct builder *b, const struct want *w)
 		return want_home(b, w->path);
 	case WANT_READ:
 		return want_read(b, w->path);
+	case WANT_TOOL:
+		return want_tool(b, w->path, w->index);
+	case WANT_CARRIED:
+		return want_carried(b, w->path, w->index);
 	case WANT_WRITE:
 		return want_write(b, w->path, w->index);
 	case WANT_SOURCE:
@@ -275,7 +279,8 @@ static int compare_wants(const void *a, const void *b)
 static int collect_wants(struct builder *b)
 {
 	const struct sandbox_spec *s = b->s;
-	size_t n = ARRAY_SIZE(fixed) + s->read.n + s->write.n + 2;
+	size_t n = ARRAY_SIZE(fixed) + s->read.n + s->write.n + s->tools.n +
+		   s->carried_at.n + 2;
 	struct want *w = calloc(n, sizeof(*w));
 
 	if (!w)
@@ -290,6 +295,10 @@ static int collect_wants(struct builder *b)
 		*w++ = (struct want){WANT_READ, s->read.items[i], 0};
 	for (size_t i = 0; i < s->write.n; i++)
 		*w++ = (struct want){WANT_WRITE, s->write.items[i], i};
+	for (size_t i = 0; i < s->tools.n; i++)
+		*w++ = (struct want){WANT_TOOL, s->tools.items[i], i};
+	for (size_t i = 0; i < s->carried_at.n; i++)
+		*w++ = (struct want){WANT_CARRIED, s->carried_at.items[i], i};
 	b->n_wants = (size_t)(w - b->wants);
 	qsort(b->wants, b->n_wants, sizeof(*w), compare_wants);
 	return 0;
@@ -297,7 +306,8 @@ static int collect_wants(struct builder *b)
 
 static bool is_of_host(enum want_kind kind)
 {
-	return kind == WANT_READ || kind == WANT_WRITE || kind == WANT_SOURCE;
+	return kind == WANT_READ || kind == WANT_WRITE ||
+	       kind == WANT_SOURCE || kind == WANT_TOOL || kind == WANT_CARRIED;
 }
 
 static int refuse_pair(const struct want *a, const struct want *b,

@@ -35,8 +35,9 @@ struct container_helpers {
 };
 
 /*
- * For a root caller: id-mapped clones of the source, if it is not copied, and
- * of each directory that may be written. In this order.
+ * For a root caller: id-mapped clones of the source, if it is not copied, of
+ * each directory that may be written, and of each that is carried in. In this
+ * order.
  */
 struct container_clones {
 	int *fds;
@@ -50,6 +51,7 @@ struct container {
 	struct container_clones clones;
 	struct strlist write_paths; /* what Landlock lets the command write */
 	bool adopted; /* the clones are attached in our namespace */
+	bool carried_read_only; /* this tmpfs cannot be an upper layer */
 	const struct container_helpers *helpers;
 	struct placement *mounts;
 	size_t n_mounts, cap_mounts;

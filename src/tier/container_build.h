@@ -22,6 +22,8 @@ enum want_kind {
 	WANT_SHM,
 	WANT_HOME,
 	WANT_READ,
+	WANT_TOOL,
+	WANT_CARRIED,
 	WANT_WRITE,
 	WANT_SOURCE,
 };
@@ -29,7 +31,7 @@ enum want_kind {
 struct want {
 	enum want_kind kind;
 	const char *path;
-	size_t index; /* of a write grant */
+	size_t index; /* in its list of the plan */
 };
 
 struct builder {
@@ -50,5 +52,9 @@ int builder_place(struct builder *b, int mount, const char *path,
 int want_read(struct builder *b, const char *path);
 int want_write(struct builder *b, const char *path, size_t index);
 int want_source(struct builder *b);
+/* A tool chain: the directory without what of it is masked. */
+int want_tool(struct builder *b, const char *path, size_t index);
+/* What is carried in: the same, with an upper layer that ends with the task. */
+int want_carried(struct builder *b, const char *path, size_t index);
 
 #endif

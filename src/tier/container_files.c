@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/paths.h"
 #include "tier/container.h"
 
 #include <errno.h>
@@ -145,6 +146,54 @@ static int make_hide(int support_fd, const struct sandbox_spec *s,
 	if (layer < 0)
 		return error_errno(err, "cannot open a layer");
 	return hide_make(layer, &s->hide, &ids, err);
+}
+
+/* Those of s->masked that lie below top, relative to it and in order. */
+static int masked_below(const struct sandbox_spec *s, const char *top,
+			struct strlist *ret)
+{
+	size_t n = strlen(top);
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < s->masked.n; i++) {
+		const char *path = s->masked.items[i];
+
+		if (path_is_below(path, top) && path[n] == '/')
+			r = strlist_add(ret, path + n + 1);
+	}
+	paths_normalise(ret);
+	return r;
+}
+
+int files_make_mask(int support_fd, const char *name, const char *top,
+		    int dir_fd, const struct sandbox_spec *s, struct error *err)
+{
+	AUTO_HIDE struct hide below = {0};
+	AUTO_CLOSE int layer = -1;
+	struct hide_ids ids;
+	struct stat st;
+	int r = masked_below(s, top, &below.paths);
+
+	if (r < 0)
+		return error_set(err, r, "out of memory");
+	if (below.paths.n == 0)
+		return 0;
+	if (fstat(dir_fd, &st) == 0 &&
+	    mkdirat(support_fd, name, st.st_mode & 0777) == 0)
+		layer = openat(support_fd, name,
+			       O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (layer < 0)
+		return error_errno(err, "cannot make a layer");
+	ids = (struct hide_ids){.owner_uid = st.st_uid, .owner_gid = st.st_gid,
+				.layer_uid = s->root_caller ? st.st_uid
+							    : s->outer_uid,
+				.layer_gid = s->root_caller ? st.st_gid
+							    : s->outer_gid,
+				.all = s->root_caller};
+	r = hide_look(&below, dir_fd, st.st_uid, st.st_gid, err);
+	if (r == 0)
+		r = hide_make(layer, &below, &ids, err);
+	return r < 0 ? r : 1;
 }
 
 int files_make_layers(int support_fd, const struct sandbox_spec *s,

@@ -24,6 +24,14 @@ int files_make_etc(int support_fd, const struct sandbox_spec *s,
 		   struct error *err);
 
 /*
+ * In the support tmpfs a directory of this name with whiteouts for those of
+ * s->masked that lie below top, which dir_fd is. 1 if there are any, 0 if not (and there is no
+ * such directory), or negative.
+ */
+int files_make_mask(int support_fd, const char *name, const char *top,
+		    int dir_fd, const struct sandbox_spec *s, struct error *err);
+
+/*
  * Makes path (relative, normal) below fd, its parents too: a directory or an
  * empty file. Parents that are made get uid and gid unless -1.
  */

@@ -6,6 +6,7 @@
 #include "confine/mount.h"
 #include "confine/sys.h"
 #include "tier/container_build.h"
+#include "tier/container_files.h"
 #include "workspace/hide_store.h"
 
 #include <errno.h>
@@ -14,10 +15,23 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
+
+/* The directory fd below a layer of ours, read-only. */
+static int overlay_read_only(struct builder *b, int fd, const char *layer,
+			     const char *path)
+{
+	const struct mount_layer layers[2] = {{.fd = b->support, .path = layer},
+					      {.fd = fd}};
+	int mount = mount_overlay(layers, 2, -1, -1, RO, b->err);
+
+	if (mount < 0)
+		return error_prefix(b->err, "cannot grant %s", path);
+	return builder_place(b, mount, path, true);
+}
 
 int want_read(struct builder *b, const char *path)
 {
-	struct mount_layer layers[2] = {{.fd = b->support, .path = "empty"}};
 	AUTO_CLOSE int fd = -1;
 	struct stat st;
 	int mount;
@@ -25,13 +39,8 @@ int want_read(struct builder *b, const char *path)
 	fd = builder_open(path, &st, b->err);
 	if (fd < 0)
 		return fd;
-	if (S_ISDIR(st.st_mode)) {
-		layers[1].fd = fd;
-		mount = mount_overlay(layers, 2, -1, -1, RO, b->err);
-		if (mount < 0)
-			return error_prefix(b->err, "cannot grant %s", path);
-		return builder_place(b, mount, path, true);
-	}
+	if (S_ISDIR(st.st_mode))
+		return overlay_read_only(b, fd, "empty", path);
 	if (!S_ISREG(st.st_mode))
 		return error_set(b->err, -EINVAL,
 				 "cannot grant %s: only directories and "
@@ -82,7 +91,9 @@ static size_t clones_of_source(const struct sandbox_spec *s)
 
 size_t container_clones_needed(const struct sandbox_spec *s)
 {
-	return s->root_caller ? clones_of_source(s) + s->write.n : 0;
+	return s->root_caller
+		       ? clones_of_source(s) + s->write.n + s->carried.n
+		       : 0;
 }
 
 /*
@@ -223,6 +234,105 @@ int want_source(struct builder *b)
 	return r < 0 ? r : strlist_add(&b->c->write_paths, b->s->source);
 }
 
+int want_tool(struct builder *b, const char *path, size_t index)
+{
+	AUTO_CLOSE int fd = -1;
+	struct stat st;
+	char name[32];
+	int r;
+
+	fd = builder_open(path, &st, b->err);
+	if (fd < 0)
+		return fd;
+	if (!S_ISDIR(st.st_mode))
+		return error_set(b->err, -ENOTDIR,
+				 "%s was replaced while the task started",
+				 path);
+	snprintf(name, sizeof(name), "tool.%zu", index);
+	r = files_make_mask(b->support, name, path, fd, b->s, b->err);
+	return r < 0 ? r
+		     : overlay_read_only(b, fd, r > 0 ? name : "empty", path);
+}
+
+/* DIR/upper and DIR/work in the support tmpfs; the upper looks like lower. */
+static int make_upper(struct builder *b, const char *dir, int lower,
+		      int *ret_upper, int *ret_work)
+{
+	AUTO_CLOSE int at = -1;
+	struct stat st;
+	int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+
+	if (mkdirat(b->support, dir, 0700) == 0)
+		at = openat(b->support, dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (at < 0 || fstat(lower, &st) < 0 ||
+	    mkdirat(at, "upper", st.st_mode & 0777) < 0 ||
+	    mkdirat(at, "work", 0700) < 0 ||
+	    fchownat(at, "upper", b->s->outer_uid, b->s->outer_gid,
+		     AT_SYMLINK_NOFOLLOW) < 0)
+		return error_errno(b->err, "cannot make a layer");
+	*ret_upper = openat(at, "upper", flags);
+	*ret_work = openat(at, "work", flags);
+	if (*ret_upper < 0 || *ret_work < 0)
+		return error_errno(b->err, "cannot open a layer");
+	return 0;
+}
+
+/* Since Linux 6.6; an overlay's marks are such attributes. */
+static bool takes_attributes(int fd)
+{
+	return fsetxattr(fd, "user.pinfold", "", 0, 0) == 0;
+}
+
+static int carried_lower(struct builder *b, size_t index)
+{
+	struct stat st;
+	int fd, r = 0;
+
+	if (b->s->root_caller)
+		r = need_clones(b);
+	if (r < 0)
+		return r;
+	if (!b->s->root_caller)
+		return builder_open(b->s->carried.items[index], &st, b->err);
+	index += clones_of_source(b->s) + b->s->write.n;
+	fd = fcntl(b->c->clones.fds[index], F_DUPFD_CLOEXEC, 3);
+	return fd < 0 ? error_errno(b->err, "cannot use a clone") : fd;
+}
+
+int want_carried(struct builder *b, const char *path, size_t index)
+{
+	const char *from = b->s->carried.items[index];
+	struct mount_layer layers[2] = {{.fd = b->support}};
+	AUTO_CLOSE int lower = carried_lower(b, index);
+	AUTO_CLOSE int upper = -1;
+	AUTO_CLOSE int work = -1;
+	char name[32], dir[32];
+	int r, mount;
+
+	if (lower < 0)
+		return lower;
+	snprintf(name, sizeof(name), "mask.%zu", index);
+	snprintf(dir, sizeof(dir), "carried.%zu", index);
+	r = files_make_mask(b->support, name, from, lower, b->s, b->err);
+	if (r < 0)
+		return r;
+	layers[0].path = r > 0 ? name : "empty";
+	layers[1].fd = lower;
+	r = make_upper(b, dir, lower, &upper, &work);
+	if (r < 0)
+		return r;
+	b->c->carried_read_only = !takes_attributes(upper);
+	if (b->c->carried_read_only)
+		return overlay_read_only(b, lower, layers[0].path, path);
+	mount = mount_overlay(layers, 2, upper, work, RW, b->err);
+	if (mount < 0)
+		return error_prefix(b->err, "cannot carry in %s", from);
+	r = builder_place(b, mount, path, true);
+	return r < 0 || path_is_below(path, b->s->home)
+		       ? r
+		       : strlist_add(&b->c->write_paths, path);
+}
+
 /* A clone of path in which its owner's files belong to the command. */
 static int idmapped_clone(const struct sandbox_spec *s, const char *path,
 			  struct stat *ret_st, struct error *err)
@@ -271,10 +381,21 @@ static int clone_source(const struct sandbox_spec *s, struct error *err)
 			 "%s was replaced while the task started", s->source);
 }
 
+/* What the ith clone is of, after the source's own. */
+static const char *clone_path(const struct sandbox_spec *s, size_t i,
+			      size_t source, size_t writes)
+{
+	if (i < source)
+		return s->hide_path;
+	return i < writes ? s->write.items[i - source]
+			  : s->carried.items[i - writes];
+}
+
 int container_clone(const struct sandbox_spec *s, struct container_clones *ret,
 		    struct error *err)
 {
 	size_t source = clones_of_source(s), n = container_clones_needed(s);
+	size_t writes = source + s->write.n;
 	struct stat st;
 	int fd = 0;
 
@@ -288,9 +409,7 @@ int container_clone(const struct sandbox_spec *s, struct container_clones *ret,
 		if (i == 0 && source > 0)
 			fd = clone_source(s, err);
 		else
-			fd = idmapped_clone(s, i < source
-						       ? s->hide_path
-						       : s->write.items[i - source],
+			fd = idmapped_clone(s, clone_path(s, i, source, writes),
 					    &st, err);
 		if (fd >= 0)
 			ret->fds[ret->n++] = fd;

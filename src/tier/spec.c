@@ -14,6 +14,11 @@ void spec_done(struct sandbox_spec *s)
 	free(s->source);
 	strlist_done(&s->read);
 	strlist_done(&s->write);
+	strlist_done(&s->tools);
+	strlist_done(&s->carried);
+	strlist_done(&s->carried_at);
+	strlist_done(&s->masked);
+	strlist_done(&s->tool_env);
 	hide_done(&s->hide);
 	free(s->hide_path);
 	*s = (struct sandbox_spec){0};
@@ -103,6 +108,11 @@ int spec_put(struct buf *b, const struct sandbox_spec *s)
 	codec_put_u64(b, s->source_ino);
 	codec_put_list(b, &s->read);
 	codec_put_list(b, &s->write);
+	codec_put_list(b, &s->tools);
+	codec_put_list(b, &s->carried);
+	codec_put_list(b, &s->carried_at);
+	codec_put_list(b, &s->masked);
+	codec_put_list(b, &s->tool_env);
 	hide_put(b, s->hide_path ? &none : &s->hide);
 	codec_put_str(b, s->hide_path);
 	put_limits(b, &s->limits);
@@ -164,10 +174,16 @@ int spec_get(struct codec_reader *r, struct sandbox_spec *s)
 	s->source_ino = codec_get_u64(r);
 	codec_get_list(r, POLICY_LIST_MAX, &s->read);
 	codec_get_list(r, POLICY_LIST_MAX, &s->write);
+	codec_get_list(r, POLICY_LIST_MAX, &s->tools);
+	codec_get_list(r, POLICY_LIST_MAX, &s->carried);
+	codec_get_list(r, POLICY_LIST_MAX, &s->carried_at);
+	codec_get_list(r, HIDE_PATHS_MAX, &s->masked);
+	codec_get_list(r, POLICY_LIST_MAX, &s->tool_env);
 	hide_get(r, &s->hide);
 	s->hide_path = get_copy(r, true);
 	get_limits(r, &s->limits);
-	if (!r->failed && !id_is_sound(s->id))
+	if (!r->failed && (!id_is_sound(s->id) ||
+			   s->carried.n != s->carried_at.n))
 		r->failed = -EPROTO;
 	return r->failed;
 }

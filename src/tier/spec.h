@@ -48,6 +48,15 @@ struct sandbox_spec {
 	char *source; /* NULL: none */
 	uint64_t source_dev, source_ino;
 	struct strlist read, write; /* host paths, placed at the same path */
+	/* Directories of the host that are shown read-only, as tool chains. */
+	struct strlist tools;
+	/*
+	 * Directories of the host that are carried in, and where: what is
+	 * written to them is thrown away. Lists of equal length.
+	 */
+	struct strlist carried, carried_at;
+	struct strlist masked; /* host paths below these that are not shown */
+	struct strlist tool_env; /* NAME=value, for the tool chains */
 	struct hide hide; /* what of the source is not seen; .. */
 	char *hide_path;  /* .. the layer of it that was made already, which
 			   * goes to the keeper instead; NULL: none */

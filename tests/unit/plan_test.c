@@ -28,6 +28,11 @@ static void fill(struct task_plan *p)
 	p->task_path = strdup("/var/lib/pinfold/tasks/t-x");
 	p->workdir = strdup("/src");
 	strlist_add(&p->argv, "true");
+	strlist_add(&p->spec.tools, "/home/a/.cargo/bin");
+	strlist_add(&p->spec.carried, "/home/a/.npm");
+	strlist_add(&p->spec.carried_at, "/home/agent/.npm");
+	strlist_add(&p->spec.masked, "/home/a/.npm/x");
+	strlist_add(&p->spec.tool_env, "PATH=/usr/bin");
 	strlist_add(&p->spec.hide.paths, ".env");
 	p->spec.hide.git_config = strdup("[core]\n");
 	memset(p->policy_digest, 'a', SHA256_HEX_SIZE - 1);
@@ -54,6 +59,11 @@ static void a_plan_is_read_as_it_was_packed(void **state)
 	assert_int_equal(plan_unpack(b.data, b.len, &p, &err), 0);
 	assert_string_equal(p.spec.id, "t-abcdefghijklmnop");
 	assert_null(p.spec.source);
+	assert_string_equal(p.spec.tools.items[0], "/home/a/.cargo/bin");
+	assert_string_equal(p.spec.carried.items[0], "/home/a/.npm");
+	assert_string_equal(p.spec.carried_at.items[0], "/home/agent/.npm");
+	assert_string_equal(p.spec.masked.items[0], "/home/a/.npm/x");
+	assert_string_equal(p.spec.tool_env.items[0], "PATH=/usr/bin");
 	assert_string_equal(p.spec.hide.paths.items[0], ".env");
 	assert_string_equal(p.spec.hide.git_config, "[core]\n");
 	assert_int_equal(p.spec.uids.extent[0].outer, 5000);
@@ -61,6 +71,20 @@ static void a_plan_is_read_as_it_was_packed(void **state)
 	plan_done(&p);
 	assert_int_equal(again.len, b.len);
 	assert_memory_equal(again.data, b.data, b.len);
+}
+
+static void what_is_carried_in_without_a_place_is_refused(void **state)
+{
+	AUTO_BUF struct buf b = BUF_INIT(PLAN_MAX);
+	struct error err = {0};
+	struct task_plan p;
+
+	(void)state;
+	fill(&p);
+	strlist_add(&p.spec.carried, "/home/a/.cache/pip");
+	assert_int_equal(plan_pack(&p, &b), 0);
+	plan_done(&p);
+	assert_int_equal(plan_unpack(b.data, b.len, &p, &err), -EPROTO);
 }
 
 static void every_beginning_of_a_plan_is_refused(void **state)
@@ -256,6 +280,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_plan_is_read_as_it_was_packed),
+		cmocka_unit_test(
+			what_is_carried_in_without_a_place_is_refused),
 		cmocka_unit_test(every_beginning_of_a_plan_is_refused),
 		cmocka_unit_test(an_id_that_is_a_path_is_refused),
 		cmocka_unit_test(every_allocation_of_a_plan_may_fail),

@@ -261,6 +261,8 @@ static void defaults_are_lowered_to_a_ceiling_and_words_are_not(void **state)
 	assert_int_equal(policy_init(&ceiling), 0);
 	assert_int_equal(policy_set_limit(&ceiling, "memory=2GiB", NULL), 0);
 	assert_int_equal(policy_set_limit(&ceiling, "processes=100", NULL), 0);
+	assert_int_equal(policy_set(&ceiling, "files.toolchains", "off", NULL),
+			 0);
 	assert_int_equal(policy_set(&ceiling, "classify.data", "confidential",
 				    NULL), 0);
 	assert_int_equal(strlist_add(&ceiling.deny, ".env"), 0);
@@ -272,6 +274,7 @@ static void defaults_are_lowered_to_a_ceiling_and_words_are_not(void **state)
 			 0);
 	assert_int_equal(p.limits.memory, 2 * GIB);
 	assert_int_equal(p.limits.processes, 100);
+	assert_int_equal(p.toolchains, TOOLCHAINS_OFF);
 	assert_int_equal(p.data, DATA_CONFIDENTIAL);
 	assert_true(strlist_has(&p.deny, ".env"));
 	assert_true(strlist_has(&p.protect, "ci/**"));
@@ -281,6 +284,11 @@ static void defaults_are_lowered_to_a_ceiling_and_words_are_not(void **state)
 	assert_int_equal(policy_apply_ceiling(&p, &ceiling, 64 * GIB, &err),
 			 -EPERM);
 	assert_says(&err, "limits.processes: 101 permits more than 100");
+	assert_int_equal(policy_set_limit(&p, "processes=9", NULL), 0);
+	assert_int_equal(policy_set(&p, "files.toolchains", "auto", NULL), 0);
+	assert_int_equal(policy_apply_ceiling(&p, &ceiling, 64 * GIB, &err),
+			 -EPERM);
+	assert_says(&err, "files.toolchains: auto permits more than off");
 	policy_done(&p);
 	policy_done(&ceiling);
 }

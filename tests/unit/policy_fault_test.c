@@ -117,7 +117,7 @@ static const struct {
 	{V "verify: []\n", "2:1", "section 'verify'"},
 	{V "files: {label: internal}\n", "2:9", "field 'files.label'"},
 	{V "files: {sockets: []}\n", "2:9", "field 'files.sockets'"},
-	{V "files: {toolchains: auto}\n", "2:9", "field 'files.toolchains'"},
+	{V "files: {toolchains: on}\n", "2:21", "expected off or auto"},
 	{V "files: {workspace: {mode: auto, label: x}}\n", "2:33",
 	 "field 'files.workspace.label'"},
 	{V "image: debian@sha256:00\n", "2:8", "only host is"},

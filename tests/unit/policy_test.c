@@ -17,7 +17,7 @@ static const char built_in[] =
 	"\"impact\":\"medium\"},\"env\":{\"git_author\":true,\"pass\":[\"COLORTERM\",\"LANG\","
 	"\"LANGUAGE\",\"LC_ALL\",\"LC_COLLATE\",\"LC_CTYPE\",\"LC_MESSAGES\","
 	"\"LC_NUMERIC\",\"LC_TIME\",\"NO_COLOR\",\"TERM\",\"TZ\"],\"set\":{}},"
-	"\"files\":{\"deny\":[],\"protect\":[],\"read\":[],\"workspace\":{\"mode\":\"auto\"},"
+	"\"files\":{\"deny\":[],\"protect\":[],\"read\":[],\"toolchains\":\"auto\",\"workspace\":{\"mode\":\"auto\"},"
 	"\"write\":[]},\"identity\":\"single\",\"image\":\"host\","
 	"\"limits\":{\"cpu_time\":\"none\",\"cpus\":\"none\","
 	"\"disk\":\"10GiB\",\"enforce\":\"best\",\"idle\":\"none\","

@@ -74,6 +74,9 @@ static int fill(struct record *r)
 	bad |= strlist_add(&r->argv, "-c\n\x01\xfe");
 	bad |= strlist_add(&r->argv, "");
 	bad |= strlist_add(&r->labels, "a=b");
+	bad |= strlist_add(&r->tools, "/home/a/.cargo/bin");
+	bad |= strlist_add(&r->carried, "/home/a/.npm/_cacache");
+	bad |= strlist_add(&r->tool_env, "PATH=/usr/bin");
 	bad |= !(r->source = strdup("/src/\xff"));
 	bad |= !(r->workdir = strdup("/src"));
 	bad |= !(r->home = strdup("/home/a"));

@@ -1,0 +1,59 @@
+/*
+ * The caller's tool chains and package caches (files.toolchains): what of the
+ * host a sandbox shows beside what a policy names. Only places that are known
+ * are looked at, and no tree is walked: what it costs does not grow with them.
+ */
+#ifndef PINFOLD_CLI_TOOLS_H
+#define PINFOLD_CLI_TOOLS_H
+
+#include "base/error.h"
+#include "base/str.h"
+#include "policy/policy.h"
+
+/* Where to look, and what is shown anyway. */
+struct tools_where {
+	const struct policy *policy;
+	const char *home;   /* the caller's, without links */
+	const char *inside; /* the sandbox's */
+	const char *source; /* NULL: none */
+};
+
+struct tools {
+	struct strlist shown, shown_by; /* directories, and names of tools */
+	/* Caches: directories, where they are inside, names of tools. */
+	struct strlist carried, carried_at, carried_by;
+	struct strlist masked; /* paths below these that are hidden */
+	struct strlist env;    /* NAME=value, PATH among them */
+};
+
+#define AUTO_TOOLS __attribute__((cleanup(tools_done)))
+
+void tools_done(struct tools *t);
+
+/*
+ * Fills *ret (fresh). Directories are absolute, without links, the caller's or
+ * root's, none that policy_grant_fault refuses or a policy denies, and none
+ * that the sandbox shows anyway. Where toolchains are off: PATH alone. 0 or
+ * negative; what is not to be had is left out.
+ */
+int tools_find(const struct tools_where *w, struct tools *ret,
+	       struct error *err);
+
+/* ---- between tools.c and tools_path.c ---- */
+
+/* Does the sandbox show path (normal), with these? */
+bool tools_visible(const struct tools_where *w, const struct tools *t,
+		   const char *path);
+/* The caller's PATH: absolute, normal directories, in its order. 0/-ENOMEM */
+int tools_caller_path(struct strlist *ret);
+/* Adds the PATH of the commands to t->env. 0 or -ENOMEM. */
+int tools_add_path(const struct tools_where *w, const struct strlist *path,
+		   struct tools *t);
+
+/*
+ * Where a command is that the sandbox does not have: text is what to add to a
+ * message, beginning with "; ". Nothing if it is nowhere.
+ */
+void tools_missing(const char *command, struct buf *text);
+
+#endif
