@@ -79,7 +79,10 @@ static int add_below(struct layers *l, int fd, const char *recorded,
 {
 	struct promote_layer *layer = &l->items[l->n];
 	AUTO_CLOSE int below = pick_open_below(recorded, err);
+	struct stat st = {0};
 
+	if (below >= 0 && fstat(below, &st) < 0)
+		return error_errno(err, "cannot look at %s", recorded);
 	if (below < 0 && !(gone_too && below == -ENOENT))
 		return below;
 	*layer = (struct promote_layer){
@@ -87,6 +90,8 @@ static int add_below(struct layers *l, int fd, const char *recorded,
 		.source_fd = below < 0 ? -1 : below,
 		.source = below < 0 ? strdup(recorded) : path_of(below),
 		.since_ns = l->since_ns,
+		.top_ctime_ns = (int64_t)st.st_ctim.tv_sec * 1000000000 +
+				st.st_ctim.tv_nsec,
 		.protect = &l->protect[l->n],
 	};
 	if (!layer->source)

@@ -14,15 +14,34 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 struct size {
 	uint64_t files, bytes;
 };
+
+/*
+ * Can the source's files be shown as the command's own? A user's are. What the
+ * kernel has mapped ids on for longest is not asked.
+ */
+static bool shows_ids(const struct launch *l)
+{
+	const struct sandbox_spec *s = &l->plan.spec;
+	struct statfs fs;
+
+	if (!s->root_caller)
+		return true;
+	if (fstatfs(l->source.fd, &fs) == 0 &&
+	    (fs.f_type == EXT4_SUPER_MAGIC || fs.f_type == XFS_SUPER_MAGIC))
+		return true;
+	return container_clones(s, l->source.path);
+}
 
 /* *ret_why: why auto took a copy. */
 static int choose_workspace(struct launch *l, enum layer_trouble *ret_why,
@@ -39,6 +58,8 @@ static int choose_workspace(struct launch *l, enum layer_trouble *ret_why,
 	trouble = layer_probe(&l->source, l->task_fd,
 			      as_other ? s->outer_uid : getuid(),
 			      as_other ? s->outer_gid : getgid(), as_other);
+	if (trouble == LAYER_OK && !shows_ids(l))
+		trouble = LAYER_SAME_IDS;
 	if (s->workspace == WORKSPACE_AUTO) {
 		s->workspace = trouble == LAYER_OK ? WORKSPACE_OVERLAY
 						   : WORKSPACE_COPY;

@@ -68,6 +68,8 @@ int container_check(const struct sandbox_spec *s, struct error *err);
 int container_clone(const struct sandbox_spec *s, struct container_clones *ret,
 		    struct error *err);
 void container_clones_done(struct container_clones *c);
+/* Can the file system of path be cloned so? */
+bool container_clones(const struct sandbox_spec *s, const char *path);
 
 /* How many of them there are. */
 size_t container_clones_needed(const struct sandbox_spec *s);

@@ -367,6 +367,15 @@ void container_clones_done(struct container_clones *c)
 	*c = (struct container_clones){0};
 }
 
+bool container_clones(const struct sandbox_spec *s, const char *path)
+{
+	struct error ignored;
+	struct stat st;
+	AUTO_CLOSE int fd = idmapped_clone(s, path, &st, &ignored);
+
+	return fd >= 0;
+}
+
 static int clone_source(const struct sandbox_spec *s, struct error *err)
 {
 	struct stat st;

@@ -47,12 +47,14 @@ int judge_init(struct judge *j, const struct promote_layer *l,
 		.reason = BUF_INIT(REASON_MAX),
 		.parent = BUF_INIT(WALK_PATH_MAX),
 	};
+	renames_init(&j->renames, -1, -1);
 	return taken_load(&j->taken, l->fd, err);
 }
 
 void judge_done(struct judge *j)
 {
 	taken_done(&j->taken);
+	renames_done(&j->renames);
 	buf_done(&j->reason);
 	buf_done(&j->parent);
 }
@@ -275,25 +277,69 @@ static bool has_origin(const struct change_place *at)
 	return lgetxattr(link, "user.overlay.origin", NULL, 0) >= 0;
 }
 
+static int find_renames(struct judge *j, struct error *err)
+{
+	AUTO_CLOSE int upper = walk_open_at(j->layer->fd, "upper",
+					    O_PATH | O_DIRECTORY);
+	struct changes_counts counts;
+	int r;
+
+	if (upper < 0)
+		return error_set(err, upper, "cannot open the layer: %s",
+				 strerror(-upper));
+	renames_init(&j->renames, upper, j->layer->source_fd);
+	j->renames_known = true;
+	r = changes_scan(j->layer->fd, j->layer->source_fd, j->layer->copied, 0,
+			 renames_add, &j->renames, &counts, err);
+	if (r == 0)
+		renames_find(&j->renames);
+	return r;
+}
+
+/* Is an added file one of the source's under another name? */
+static int was_renamed(struct judge *j, const struct change *c,
+		       struct error *err)
+{
+	int r = S_ISREG(c->mode) && !j->renames_known ? find_renames(j, err)
+						      : 0;
+
+	return r < 0 ? r
+		     : S_ISREG(c->mode) &&
+			       renames_from(&j->renames, c->path) != NULL;
+}
+
+/* When a name last came or went in the directory that holds the change. */
+static int64_t last_change(const struct judge *j, const struct change *c)
+{
+	struct stat st;
+
+	/* What we have made in the source's top ourselves does not count. */
+	if (!strchr(c->path, '/'))
+		return j->layer->top_ctime_ns;
+	return fstat(c->place->below_fd, &st) < 0 ? 0
+						  : nanoseconds(&st.st_ctim);
+}
+
 /*
  * Nothing lies below it now; was there something when the task began? What was
  * copied up carries its origin. A directory keeps its name in an overlay; a
  * file may have been renamed, unless nothing in its directory has changed.
  */
-static int judge_new(struct judge *j, const struct change *c)
+static int judge_new(struct judge *j, const struct change *c, struct error *err)
 {
 	const struct change_place *at = c->place;
-	struct stat st;
+	int r;
 
 	if (j->layer->copied)
 		return at->was ? leave(j, LEAVE_CONFLICT, REMOVED) : 0;
 	if (!S_ISDIR(c->mode) && !S_ISREG(c->mode))
 		return 0;
-	if (S_ISREG(c->mode) &&
-	    (fstat(at->below_fd, &st) < 0 ||
-	     nanoseconds(&st.st_ctim) <= j->layer->since_ns))
+	if (S_ISREG(c->mode) && last_change(j, c) <= j->layer->since_ns)
 		return 0;
-	return has_origin(at) ? leave(j, LEAVE_CONFLICT, REMOVED) : 0;
+	if (!has_origin(at))
+		return 0;
+	r = was_renamed(j, c, err);
+	return r == 0 ? leave(j, LEAVE_CONFLICT, REMOVED) : r < 0 ? r : 0;
 }
 
 static bool is_changed(const struct judge *j, const struct change *c,
@@ -328,7 +374,7 @@ static int judge_conflict(struct judge *j, const struct change *c,
 		if (c->kind == CHANGE_DELETED)
 			return 0; /* On both sides: nothing is to be done. */
 		return c->kind == CHANGE_ADDED
-			       ? judge_new(j, c)
+			       ? judge_new(j, c, err)
 			       : leave(j, LEAVE_CONFLICT, REMOVED);
 	}
 	if (c->kind == CHANGE_ADDED)

@@ -6,12 +6,15 @@
 #define PINFOLD_WORKSPACE_JUDGE_H
 
 #include "workspace/promote.h"
+#include "workspace/renames.h"
 #include "workspace/taken.h"
 
 struct judge {
 	const struct promote_layer *layer;
 	const struct strlist *named; /* held back, and named by the user */
 	struct taken taken;
+	struct renames renames; /* found when one is asked for */
+	bool renames_known;
 	struct buf reason; /* of the last change that was left */
 	struct buf parent; /* of the last change, where it lay in the source */
 	size_t moved;	   /* bytes of it: a directory that was moved; or 0 */

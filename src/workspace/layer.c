@@ -144,6 +144,9 @@ const char *layer_trouble_text(enum layer_trouble t)
 		       "an overlay";
 	case LAYER_OVERLAPS:
 		return "the source holds the state directory itself";
+	case LAYER_SAME_IDS:
+		return "the source lies on a file system that cannot show its "
+		       "files as another user's, which root's tasks are";
 	}
 	return "unknown trouble";
 }

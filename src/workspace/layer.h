@@ -21,6 +21,7 @@ enum layer_trouble {
 	LAYER_STATE_DIRECTORY, /* state lies on a file system without uppers */
 	LAYER_SOURCE_SYSTEM,   /* the source's file system cannot be a lower */
 	LAYER_OVERLAPS,	       /* the source holds the state directory */
+	LAYER_SAME_IDS,	       /* root's tasks: its file system maps no ids */
 };
 
 /*

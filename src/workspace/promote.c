@@ -217,7 +217,9 @@ int promote_begin(struct promotion *p, const struct promote_layer *l,
 	if (r == -EOPNOTSUPP)
 		return error_set(err, r,
 				 "the file system of %s cannot exchange two "
-				 "files at once, which a promotion needs",
+				 "files at once, which a promotion needs; "
+				 "pinfold diff --patch gives the changes as a "
+				 "patch",
 				 l->source);
 	return fail(err, r, "prepare the promotion");
 }

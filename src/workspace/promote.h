@@ -26,6 +26,8 @@ struct promote_layer {
 	bool copied;
 	/* What has a later change time was changed after the task began. */
 	int64_t since_ns;
+	/* Of the source's top, before a promotion made its stage in it. */
+	int64_t top_ctime_ns;
 	const struct protect *protect;
 	const struct strlist *deny; /* below it, hidden from the task */
 };

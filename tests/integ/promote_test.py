@@ -299,6 +299,25 @@ def conflicts(box, mode):
 
 
 @case
+def a_file_under_another_name_is_no_conflict_beside_what_the_host_adds(box):
+    for name in ('a', 'removed', 'd/b'):
+        box.write(name, f'this is {name}\n')
+    for mode in MODES:
+        task = task_of(box.sh('mv a a2; mv d/b d/b2; mv d/b2 c; '
+                              'echo x >>removed', '--workspace', mode,
+                              '--json').expect(0))
+        for name in ('host', 'd/host'):
+            box.write(name, mode)
+        os.unlink(f'{box.source}/removed')
+        found = result(box, task, status=1)
+        equal(found.pop('removed')[0], 'conflict', mode)
+        equal({what for what, _ in found.values()}, {'promoted'}, found)
+        equal(read(box, 'a2'), b'this is a\n')
+        box.pinfold('undo', task).expect(0)
+        box.write('removed', 'x')
+
+
+@case
 def what_the_host_changed_is_a_conflict_of_an_overlay(box):
     conflicts(box, 'overlay')
 
