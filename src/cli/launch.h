@@ -53,6 +53,9 @@ int launch_state_dir(const struct state *s, const char *name);
 /* Says which files were hidden without the policy's naming them, if any. */
 void launch_say_hidden(const struct launch *l);
 
+/* Says which other mounts below the source the task saw empty, if any. */
+void launch_say_mounts(const struct launch *l);
+
 /*
  * Does everything up to a running keeper. On failure nothing is left but, where
  * the task existed already, its record. The text is for the user.

@@ -250,6 +250,7 @@ static int report(struct launch *l, const struct options *o,
 	outcome_say_refusals(outcome->ended.refusals, outcome->ended.lookups,
 			     l->id);
 	launch_say_hidden(l);
+	launch_say_mounts(l);
 	if (!json && !scan)
 		return status;
 	if (record_read(l->task_fd, &r, &err) < 0) {

@@ -24,6 +24,7 @@ int verb_start(const struct options *o)
 		status = launch_refuse(&err);
 	} else {
 		launch_say_hidden(&l);
+		launch_say_mounts(&l);
 		/* It is nobody's child from here on. */
 		l.front.keeper = 0;
 		if (options_has(o, OPT_JSON))

@@ -183,13 +183,22 @@ static bool is_whiteout(struct scan *s, const char *name, const struct stat *st)
 	       fgetxattr(fd, "user.overlay.whiteout", NULL, 0) >= 0;
 }
 
+/* A directory in whose place another mount lies: what it was is under that. */
+static bool is_mount(int dir_fd, const char *name)
+{
+	AUTO_CLOSE int fd = walk_open_at(dir_fd, name, O_PATH | O_DIRECTORY);
+
+	return fd == -EXDEV;
+}
+
 static bool is_changed(struct scan *s, const char *name, const struct stat *now,
 		       const struct before *before)
 {
 	struct walk_level *l = walk_top(&s->walk);
 
 	if (now->st_mode != before->mode)
-		return true;
+		return !S_ISDIR(now->st_mode) || !S_ISDIR(before->mode) ||
+		       l->other < 0 || !is_mount(l->other, name);
 	if (before->untouched)
 		return false;
 	if (S_ISREG(now->st_mode))

@@ -253,6 +253,33 @@ def symbolic_links_keep_their_targets_and_lead_nowhere(box):
 
 
 @case
+def another_mount_below_the_source_is_named_and_can_be_granted(box):
+    if not ROOT:
+        raise Skip('only root can mount')
+    mount = f'{box.source}/vol'
+    os.mkdir(mount, 0o755)
+    subprocess.run(['mount', '-t', 'tmpfs', '-o', 'mode=1777', 'none', mount],
+                   check=True)
+    try:
+        box.write('vol/inner', 'inner\n')
+        for mode in ('overlay', 'copy'):
+            r = box.sh('ls vol; touch f', '--workspace', mode, '--json')
+            r.expect(0, out=b'')
+            within(r.text(), f'pinfold: note: {mount} below the source is '
+                   'another mount and was seen empty: '
+                   f'--write {mount} shows what is in it')
+            equal([c['path'] for c in box.changes(r.json()['id'])['changes']],
+                  ['f'], mode)
+        r = box.sh('cat vol/inner; touch vol/new', '--write', mount, '--json')
+        r.expect(0, out=b'inner\n')
+        check('another mount' not in r.text(), r)
+        equal([c['path'] for c in box.changes(r.json()['id'])['changes']],
+              [f'{mount}/new'])
+    finally:
+        subprocess.run(['umount', mount], check=True)
+
+
+@case
 def a_source_that_was_emptied_is_told_as_deleted(box):
     box.write('d/f', 'x')
     box.write('g', 'x')
