@@ -134,12 +134,12 @@ def a_source_on_an_overlay_as_in_a_container(box):
 @case
 def a_source_on_fuse_is_worked_on_and_its_promotion_refused_by_name(box):
     with Mounted(box, 'fuse') as system:
-        before = tree_state(system.source)
+        before = texts(system.source)
         task = task_of(box, system)
         r = box.pinfold('promote', '--yes', task).expect(125)
         within(r.text(), 'cannot exchange two files at once')
         within(r.text(), 'pinfold diff --patch')
-        equal(tree_state(system.source), before)
+        equal(texts(system.source), before)
         r = box.pinfold('diff', '--patch', task).expect(0)
         within(r.out, b'+more')
 
