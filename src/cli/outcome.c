@@ -11,6 +11,15 @@
 #include <string.h>
 #include <sys/wait.h>
 
+/* Who names a whole command line has expected a shell. */
+static const char *not_found(const char *command)
+{
+	return strpbrk(command, " \t\n;|&<>$")
+		       ? "command not found in the sandbox; it is one word, "
+			 "which no shell reads: sh -c 'COMMAND LINE' has one"
+		       : "command not found in the sandbox";
+}
+
 /* Says what became of a command that has no status. */
 static int without_status(const struct exec_done *done, const char *command)
 {
@@ -24,7 +33,7 @@ static int without_status(const struct exec_done *done, const char *command)
 		if (error == ENOENT)
 			tools_missing(command, &why);
 		fprintf(stderr, "pinfold: cannot run %s: %s%s\n", buf_str(&b),
-			error == ENOENT ? "command not found in the sandbox"
+			error == ENOENT ? not_found(command)
 					: strerror(error),
 			buf_str(&why));
 		return error == ENOENT ? 127 : 126;

@@ -49,6 +49,21 @@ static int name_error(struct error *err, int code, const char *path,
 	return error_set(err, code, "policy %s: %s", buf_str(&quoted), why);
 }
 
+/* What cannot be opened may be the name of a preset. */
+static int not_opened(struct error *err, int code, const char *path)
+{
+	struct policy p;
+	int r = policy_preset(path, &p, NULL);
+
+	if (r == 0)
+		policy_done(&p);
+	return name_error(err, code, path,
+			  code != -ENOENT || r == -ENOENT
+				  ? strerror(-code)
+				  : "No such file or directory; the preset "
+				    "of this name is meant by --preset");
+}
+
 static int read_text(const char *path, struct buf *text, struct stat *st,
 		     struct error *err)
 {
@@ -57,7 +72,7 @@ static int read_text(const char *path, struct buf *text, struct stat *st,
 	int r;
 
 	if (fd < 0 || fstat(fd, st) < 0)
-		return name_error(err, -errno, path, strerror(errno));
+		return not_opened(err, -errno, path);
 	if (S_ISDIR(st->st_mode))
 		return name_error(err, -EISDIR, path, strerror(EISDIR));
 	if (!S_ISREG(st->st_mode))

@@ -288,7 +288,9 @@ static void detail_enforced(struct buf *out, const struct record *r)
 
 		buf_addf(out, "%-10s ", i ? "" : "enforced");
 		report_path(out, e->what);
-		buf_add_str(out, " by ");
+		/* A control group that there was none of. */
+		buf_add_str(out, str_starts(e->mechanism, "none ") ? ": "
+								  : " by ");
 		report_path(out, e->mechanism);
 		buf_addf(out, "%s\n", e->hard ? "" : " (best effort)");
 	}
@@ -336,8 +338,9 @@ static void detail(struct report *report, const struct pick *p,
 	detail_text(out, "workspace", r->workspace);
 	detail_text(out, "tier", r->tier);
 	detail_text(out, "policy", r->policy_name);
-	detail_text(out, "digest", r->policy_digest[0] ? r->policy_digest
-							: NULL);
+	if (r->policy_digest[0])
+		buf_addf(out, "%-10s sha256:%s\n", "digest",
+			 r->policy_digest);
 	for (size_t i = 0; i < r->labels.n; i++)
 		detail_text(out, "label", r->labels.items[i]);
 	detail_time(out, "started", r->started_us);

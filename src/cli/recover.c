@@ -14,6 +14,9 @@ static void say(const char *id, enum journal_phase found)
 {
 	AUTO_BUF struct buf text = BUF_INIT(256);
 
+	/* Its question was not answered: nothing of it was in the source. */
+	if (found == JOURNAL_NEW)
+		return;
 	buf_addf(&text, "a promotion of %s was interrupted and is now %s", id,
 		 found == JOURNAL_GO ? "finished" : "taken back");
 	report_note(buf_str(&text));

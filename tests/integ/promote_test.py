@@ -192,6 +192,23 @@ def on_a_terminal_the_summary_is_shown_and_the_answer_counts(box):
 
 
 @case
+def a_question_that_was_interrupted_is_no_interrupted_promotion(box):
+    box.sh('echo x >new').expect(0)
+    main_fd, fd = pty.openpty()
+    process = subprocess.Popen([PINFOLD, 'promote'], stdin=fd, stdout=fd,
+                               stderr=fd, cwd=box.source, env=box.env,
+                               start_new_session=True)
+    os.close(fd)
+    read_until(main_fd, b'[y/N] ')
+    process.terminate()
+    process.wait(60)
+    os.close(main_fd)
+    r = promote(box).expect(0)
+    check(b'interrupted' not in r.err, r.err)
+    equal(listed(box), ['new'])
+
+
+@case
 def only_what_a_pattern_covers_is_promoted(box):
     task = task_of(box.sh('mkdir -p a/b c; echo x >a/b/x.c; echo x >a/b/y; '
                           'echo x >c/x.c; echo x >d', '--json'))

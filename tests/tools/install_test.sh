@@ -57,4 +57,23 @@ check 'uninstall needs nothing that is built' \
 	env DESTDIR="$root" PREFIX=/usr BUILD="$TMPDIR/none" \
 	"$PINFOLD_TOP/tools/install" --remove
 check 'uninstall leaves nothing of its own' nothing_is_left
+
+# What an ordinary user does.
+below_a_home() {
+	DESTDIR='' PREFIX=$TMPDIR/home BUILD=$PINFOLD_BUILD \
+		"$PINFOLD_TOP/tools/install" "$@"
+}
+
+runs_from_home() {
+	"$TMPDIR/home/bin/pinfold" doctor |
+		grep -q "programs *$TMPDIR/home/lib/pinfold"
+}
+
+if [ -w /etc ]; then
+	echo 'skip - install below a home needs no root: /etc can be written'
+else
+	check 'install below a home needs no root' below_a_home
+	check 'what lies below a home runs' runs_from_home
+	check 'uninstall below a home needs no root' below_a_home --remove
+fi
 exit $failed
