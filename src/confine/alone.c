@@ -22,29 +22,16 @@
 #define SANITIZED 0
 #endif
 
-static int limit(int resource, uint64_t max)
-{
-	struct rlimit now, want;
-
-	/* The two C libraries differ in the type of setrlimit's number. */
-	if (syscall(SYS_prlimit64, 0, resource, NULL, &now) < 0)
-		return -errno;
-	want.rlim_cur = want.rlim_max =
-		max < now.rlim_max ? (rlim_t)max : now.rlim_max;
-	return syscall(SYS_prlimit64, 0, resource, &want, NULL) < 0 ? -errno
-								    : 0;
-}
-
 static int set_limits(const struct alone *a)
 {
 	/* A sanitizer maps terabytes of address space for itself. */
-	int r = SANITIZED ? 0 : limit(RLIMIT_AS, a->memory_max);
+	int r = SANITIZED ? 0 : start_limit(RLIMIT_AS, a->memory_max);
 
 	if (r == 0)
-		r = limit(RLIMIT_CPU, a->cpu_seconds);
+		r = start_limit(RLIMIT_CPU, a->cpu_seconds);
 	if (r == 0)
-		r = limit(RLIMIT_CORE, 0);
-	return r == 0 ? limit(RLIMIT_NOFILE, a->open_max) : r;
+		r = start_limit(RLIMIT_CORE, 0);
+	return r == 0 ? start_limit(RLIMIT_NOFILE, a->open_max) : r;
 }
 
 /* The filter lets nothing be opened; this is the second wall. */

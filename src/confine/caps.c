@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <linux/capability.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <sys/prctl.h>
 
 static int cap_set(struct __user_cap_data_struct data[2])
@@ -41,17 +43,46 @@ void caps_not_over_exec(void)
 	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 }
 
-int caps_seal(void)
+/* Empties the bounding set but for one (-1: whole). */
+static int drop_bounding(int keep)
 {
-	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
-		return -errno;
-	for (unsigned long cap = 0; cap < 64; cap++) {
-		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0)
+	for (int cap = 0; cap < 64; cap++) {
+		if (cap == keep || prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0)
 			continue;
 		/* The first number that the kernel does not know. */
 		return errno == EINVAL ? 0 : -errno;
 	}
 	return 0;
+}
+
+int caps_seal(void)
+{
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
+		return -errno;
+	return drop_bounding(-1);
+}
+
+int caps_keep_one(int cap)
+{
+	struct __user_cap_header_struct head = {
+		.version = _LINUX_CAPABILITY_VERSION_3,
+	};
+	struct __user_cap_data_struct data[2] = {0}, one[2] = {0};
+	uint32_t bit = 1u << cap % 32;
+	bool has;
+	int r;
+
+	if (syscall(SYS_capget, &head, data) < 0)
+		return -errno;
+	has = (data[cap / 32].permitted & bit) != 0;
+	r = has ? drop_bounding(cap) : 0;
+	if (!has || r < 0)
+		return has ? r : caps_drop_all();
+	one[cap / 32] = (struct __user_cap_data_struct){bit, bit, bit};
+	r = cap_set(one);
+	if (r == 0 && prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, cap, 0, 0) < 0)
+		r = -errno;
+	return r;
 }
 
 int caps_drop_all(void)

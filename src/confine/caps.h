@@ -17,6 +17,13 @@ void caps_not_over_exec(void);
  */
 int caps_seal(void);
 
+/*
+ * Of all capabilities only this one is left, and it is kept over every exec,
+ * also of a user who is not 0. Whoever does not have it is left with none. 0 or
+ * -errno.
+ */
+int caps_keep_one(int cap);
+
 /* Empties every set of the calling thread. 0 or -errno. */
 int caps_drop_all(void);
 

@@ -22,6 +22,7 @@ static const struct sock_fprog programs[] = {
 	[SECCOMP_WAITER] = PROGRAM(filter_waiter),
 	[SECCOMP_POLICY] = PROGRAM(filter_policy),
 	[SECCOMP_DIFF] = PROGRAM(filter_diff),
+	[SECCOMP_GIT] = PROGRAM(filter_git),
 };
 
 int seccomp_load(enum seccomp_filter filter)

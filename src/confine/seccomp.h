@@ -26,6 +26,8 @@ enum seccomp_filter {
 	SECCOMP_WAITER,
 	SECCOMP_POLICY,
 	SECCOMP_DIFF,
+	/* For git on what an agent wrote: files and memory. */
+	SECCOMP_GIT,
 };
 
 /*

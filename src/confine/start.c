@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /* Room for the child's own frames; our start functions use far less. */
@@ -136,4 +137,17 @@ void start_close_from(int first)
 		return;
 	for (int fd = first; fd < 65536; fd++)
 		close(fd);
+}
+
+int start_limit(int resource, uint64_t max)
+{
+	struct rlimit now, want;
+
+	/* The two C libraries differ in the type of setrlimit's number. */
+	if (syscall(SYS_prlimit64, 0, resource, NULL, &now) < 0)
+		return -errno;
+	want.rlim_cur = want.rlim_max =
+		max < now.rlim_max ? (rlim_t)max : now.rlim_max;
+	return syscall(SYS_prlimit64, 0, resource, &want, NULL) < 0 ? -errno
+								    : 0;
 }

@@ -39,6 +39,9 @@ pid_t start_beside(int (*fn)(void *), void *arg, uint64_t flags, int cgroup,
  */
 void start_die_with_parent(int parent_pidfd);
 
+/* Sets both values of a limit (RLIMIT_...), or what is less. 0 or -errno. */
+int start_limit(int resource, uint64_t max);
+
 /* Closes every descriptor from first on. */
 void start_close_from(int first);
 
