@@ -23,6 +23,9 @@ void layers_done(struct layers *l)
 	free(l->items);
 	free(l->protect);
 	strlist_done(&l->deny);
+	if (l->git)
+		git_program_done(l->git);
+	free(l->git);
 	close_fd(l->lock);
 	*l = (struct layers)LAYERS_INIT;
 }
@@ -124,6 +127,11 @@ static int add(struct layers *l, const struct pick *p, const char *name,
 	if (r < 0 || !source)
 		return r;
 	layer->deny = &l->deny;
+	l->git = malloc(sizeof(*l->git));
+	if (!l->git)
+		return error_set(err, -ENOMEM, "out of memory");
+	git_program_init(l->git, p->id);
+	layer->git = &l->git->promote;
 	layer->copied = p->record.workspace &&
 			str_eq(p->record.workspace, "copy");
 	return read_deny(l, p, layer->source, err);

@@ -5,6 +5,7 @@
 #ifndef PINFOLD_CLI_HELD_H
 #define PINFOLD_CLI_HELD_H
 
+#include "cli/git_run.h"
 #include "cli/pick.h"
 #include "workspace/promote.h"
 #include "workspace/protect.h"
@@ -16,6 +17,7 @@ struct layers {
 	struct strlist deny; /* of the source's */
 	int64_t since_ns;    /* see struct promote_layer */
 	int lock;
+	struct git_program *git; /* for the source's repository */
 };
 
 #define LAYERS_INIT {.lock = -1}

@@ -110,6 +110,12 @@ static int check_glob(const char *glob, struct error *err)
 			 fault);
 }
 
+/* What may be named although it is in the repository. */
+static bool is_reference(const char *path)
+{
+	return str_starts(path, ".git/refs/") || str_eq(path, ".git/HEAD");
+}
+
 static void warn(const struct step *s, const struct promote_layer *l)
 {
 	for (size_t i = 0; i < s->held.n; i++) {
@@ -122,7 +128,7 @@ static void warn(const struct step *s, const struct promote_layer *l)
 
 		buf_add_str(&text, "warning: ");
 		str_quote(&text, c.path, 400);
-		if (judge_is_git(c.path))
+		if (judge_is_git(c.path) && !is_reference(c.path))
 			buf_add_str(&text, " stays held back all the same: "
 					   "it is in a git directory");
 		else

@@ -43,6 +43,15 @@ int promote_ask(struct promote *p, struct error *err);
  */
 int promote_check_only(struct promote *p, struct error *err);
 
+/*
+ * A reference that is, or was, taken over: "main: 3 commits, a1b2c3d..d4e5f67".
+ * path is the journal's, text what it says of it. 0 or negative.
+ */
+int promote_tell_ref(struct buf *out, const char *path, const char *text);
+
+/* The same as members of a JSON object. */
+void promote_write_ref(struct json_writer *w, const char *text);
+
 /* Names the paths of --held that are no changes. */
 void promote_say_not_found(struct promote *p);
 

@@ -67,6 +67,10 @@ static int print_entry(struct promote *p, size_t i,
 
 	if (!path)
 		return -ENOMEM;
+	if (e->part == PART_REF && !is_left(p, e)) {
+		buf_addf(out, "%c  ", kind_letters[e->kind]);
+		return promote_tell_ref(out, e->path, journal_reason(e));
+	}
 	if (is_left(p, e))
 		buf_addf(out, "%s: ", class_of(e));
 	else
@@ -89,6 +93,8 @@ static int write_entry(struct promote *p, size_t i,
 	json_put_string(w, "kind", kind_names[e->kind]);
 	json_put_text(w, "path", path);
 	json_put_text(w, "reason", is_left(p, e) ? reason_of(e) : NULL);
+	if (e->part == PART_REF)
+		promote_write_ref(w, journal_reason(e));
 	json_put_string(w, "result", is_left(p, e) ? class_of(e) : "promoted");
 	json_object_end(w);
 	return w->failed ? w->failed : report_flush(&p->report);
@@ -140,6 +146,11 @@ static bool is_of_git(const struct journal_entry *e)
 	return e->act == ACT_LEAVE && e->class == LEAVE_GIT;
 }
 
+static bool is_told(const struct promote *p, const struct journal_entry *e)
+{
+	return !is_of_git(e) && (journal_is_shown(e) || is_left(p, e));
+}
+
 static void say_git(const struct promote *p, struct buf *out)
 {
 	uint64_t n = p->total.left[LEAVE_GIT];
@@ -156,6 +167,8 @@ static int show_final(struct promote *p, size_t i,
 		      const struct journal_entry *e, void *arg)
 {
 	(void)arg;
+	if (!journal_is_shown(e) && !is_left(p, e))
+		return 0;
 	if (p->report.json)
 		return write_entry(p, i, e);
 	/* What the question has shown is not said again. */
@@ -172,7 +185,7 @@ static int show_few(struct promote *p, size_t i, const struct journal_entry *e,
 	AUTO_BUF struct buf line = BUF_INIT(1u << 20);
 	unsigned *n = arg;
 
-	if (is_of_git(e))
+	if (!is_told(p, e))
 		return 0;
 	if (++*n > SHOWN_MAX)
 		return 1;

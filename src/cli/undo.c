@@ -65,6 +65,13 @@ static int show_entry(struct undo *u, const char *prefix,
 	return report_flush(&u->report);
 }
 
+/* Of the steps of a repository only what could not be taken back. */
+static bool is_told(const struct journal_entry *e)
+{
+	return journal_is_shown(e) ||
+	       (e->part == PART_INDEX && e->state == STATE_PLACED);
+}
+
 static int undo_layer(struct undo *u, const struct promote_layer *l,
 		      bool source, unsigned number, struct error *err)
 {
@@ -82,6 +89,7 @@ static int undo_layer(struct undo *u, const struct promote_layer *l,
 	for (struct journal_entry *e = journal_next(&p.journal, NULL); e;
 	     e = journal_next(&p.journal, e)) {
 		if (e->act != ACT_LEAVE && e->state != STATE_SKIPPED &&
+		    is_told(e) &&
 		    show_entry(u, source ? NULL : l->source, e) < 0)
 			break;
 	}

@@ -18,24 +18,24 @@ static const char title[] =
 
 /* Paragraphs of the description. */
 static const char *const description[] = {
-("A policy says what one task may see, change and use up. Everything is denied "
+"A policy says what one task may see, change and use up. Everything is denied "
 "that is not permitted, a denial beats every permission, and a rule that can "
-"never take effect is an error."),
-("The policy in force is the file given by --policy, or the preset given by "
+"never take effect is an error.",
+"The policy in force is the file given by --policy, or the preset given by "
 "--preset, or else ~/.config/pinfold/policy.yaml if that exists, or else the "
 "built-in one, which is the preset offline. Options of the command line come on "
 "top. /etc/pinfold/policy.yaml is a ceiling for all of them: a field that it "
 "states can only be narrowed. What a policy does not state itself is lowered to "
 "the ceiling, what it states beyond it is an error, and denials of the ceiling "
-"are added. In a ceiling, paths may be as broad as one likes."),
-("A policy is YAML or JSON, at most 1 MiB of UTF-8: one document. Anchors, "
+"are added. In a ceiling, paths may be as broad as one likes.",
+"A policy is YAML or JSON, at most 1 MiB of UTF-8: one document. Anchors, "
 "aliases, tags, merge keys, directives and keys that occur twice are errors, as "
 "are unknown fields: nothing is ignored. Only true and false are flags; yes, "
 "no, on and off are texts. Texts that look like numbers are put in quotes. "
 "Sizes are bytes or carry a unit (kB, MB, GB, TB of 1000; KiB, MiB, GiB, TiB of "
-"1024). Durations carry units: ms, s, m, h, d, as in 1m30s."),
-("pinfold policy check FILE names every fault with its line and column; pinfold "
-"policy show prints the policy in force with every implicit rule."),
+"1024). Durations carry units: ms, s, m, h, d, as in 1m30s.",
+"pinfold policy check FILE names every fault with its line and column; pinfold "
+"policy show prints the policy in force with every implicit rule.",
 };
 
 static const char later[] =

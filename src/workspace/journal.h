@@ -28,7 +28,7 @@
 #include <sys/stat.h>
 
 #define JOURNAL_MAGIC "pinfoldJ"
-#define JOURNAL_LAYOUT 1
+#define JOURNAL_LAYOUT 2
 #define JOURNAL_STAGE_SIZE 40
 
 enum journal_phase {
@@ -58,6 +58,19 @@ enum journal_act {
 	ACT_DELETE,  /* what is there becomes the numbered entry */
 	ACT_MODE,    /* a directory gets other permissions */
 	ACT_LEAVE,   /* nothing is done; reason says why */
+	ACT_LOCK,    /* it is there while the promotion is at work */
+	ACT_CHECK,   /* nothing is done, but it must be as it was */
+};
+
+/* What an entry is of a repository that is taken over. */
+enum journal_part {
+	PART_NOT,
+	PART_REF,   /* a reference, or HEAD; reason: OLD NEW AHEAD BEHIND */
+	PART_PACK,  /* objects, which stay for good */
+	PART_LOG,
+	PART_INDEX, /* reason: the commits it was made from and for */
+	PART_DIR,   /* made for one of the others */
+	PART_OTHER,
 };
 
 enum journal_state {
@@ -88,7 +101,7 @@ struct journal_entry {
 	uint8_t linked; /* the new file has several links */
 	uint8_t why;	/* enum journal_skip */
 	uint8_t fresh;	/* what holds it comes with this promotion */
-	uint8_t unused;
+	uint8_t part;	/* enum journal_part */
 	uint32_t mode; /* of what comes; of what goes, if it is deleted */
 	uint32_t old_mode;
 	uint32_t new_uid, new_gid; /* as it was staged */
@@ -114,6 +127,12 @@ enum journal_skip {
 	SKIP_GROUP,	/* of a group that the caller cannot give */
 	SKIP_NOT_EMPTY, /* undo: holds files that did not come from here */
 };
+
+/* Is it a change that a user knows of, or a step towards one? */
+static inline bool journal_is_shown(const struct journal_entry *e)
+{
+	return e->part <= PART_REF;
+}
 
 const char *journal_skip_text(uint8_t why);
 const char *journal_reason(const struct journal_entry *e);

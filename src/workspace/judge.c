@@ -342,8 +342,13 @@ static int judge_new(struct judge *j, const struct change *c, struct error *err)
 	return r == 0 ? leave(j, LEAVE_CONFLICT, REMOVED) : r < 0 ? r : 0;
 }
 
-static bool is_changed(const struct judge *j, const struct change *c,
-		       const struct stat *st)
+bool judge_is_newer(const struct judge *j, const struct stat *st)
+{
+	return nanoseconds(&st->st_ctim) > j->layer->since_ns;
+}
+
+bool judge_host_changed(const struct judge *j, const struct change *c,
+			const struct stat *st)
 {
 	const struct manifest_entry *was = c->place->was;
 	int64_t ctime = nanoseconds(&st->st_ctim);
@@ -355,7 +360,7 @@ static bool is_changed(const struct judge *j, const struct change *c,
 			   : was_moved(st, j->layer->since_ns);
 	if (j->layer->copied)
 		return !was || was->source_ctime_ns != ctime;
-	return ctime > j->layer->since_ns;
+	return judge_is_newer(j, st);
 }
 
 static int judge_conflict(struct judge *j, const struct change *c,
@@ -380,7 +385,7 @@ static int judge_conflict(struct judge *j, const struct change *c,
 	if (c->kind == CHANGE_ADDED)
 		return leave(j, LEAVE_CONFLICT,
 			     "added on the host since the task began");
-	if (is_changed(j, c, old))
+	if (judge_host_changed(j, c, old))
 		return leave(j, LEAVE_CONFLICT, CHANGED);
 	return judge_parents(j, c);
 }

@@ -36,6 +36,13 @@ int judge_change(struct judge *j, const struct change *c, bool fresh,
 		 enum journal_class *ret_class, struct stat *old,
 		 struct error *err);
 
+/* Has the host changed what it has (st) at the path of c since? */
+bool judge_host_changed(const struct judge *j, const struct change *c,
+			const struct stat *st);
+
+/* Was it changed, or put there, since the task began? */
+bool judge_is_newer(const struct judge *j, const struct stat *st);
+
 /* Is path a git directory, or in one? */
 bool judge_is_git(const char *path);
 

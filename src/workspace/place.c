@@ -205,8 +205,11 @@ static int place_one(struct tree *t, struct journal_entry *e, int stage_fd,
 	const char *name;
 	int r, dir_fd;
 
-	if (e->act == ACT_LEAVE || e->state == STATE_SKIPPED)
+	if (e->act == ACT_LEAVE || e->act == ACT_LOCK ||
+	    e->state == STATE_SKIPPED)
 		return 0;
+	if (e->act == ACT_CHECK)
+		return e->part == PART_REF ? placed(e, NULL) : 0;
 	dir_fd = tree_parent(t, e->path, &name);
 	if (place_is_lost(dir_fd))
 		return skip(e, SKIP_PARENT);
@@ -253,7 +256,13 @@ static int settle_one(struct tree *t, struct journal_entry *e,
 		       : place_fail(err, r, "set the permissions of", e);
 }
 
-int place_forward(struct journal *j, int source_fd, int stage_fd,
+int place_directory(struct tree *t, struct journal_entry *e, int stage_fd,
+		    struct error *err)
+{
+	return place_one(t, e, stage_fd, err);
+}
+
+int place_forward(struct journal *j, int source_fd, int stage_fd, bool first,
 		  struct error *err)
 {
 	AUTO_FREE size_t *index = NULL;
@@ -265,10 +274,12 @@ int place_forward(struct journal *j, int source_fd, int stage_fd,
 	r = journal_index(j, &index, &n);
 	if (r < 0)
 		return error_set(err, r, "out of memory");
+	r = place_lock(j, source_fd, stage_fd, first, err);
 	for (size_t i = 0; i < n && r == 0; i++)
 		r = place_one(&tree, journal_at(j, index[i]), stage_fd, err);
 	tree_forget(&tree);
 	for (size_t i = n; i > 0 && r == 0; i--)
 		r = settle_one(&tree, journal_at(j, index[i - 1]), err);
-	return r;
+	/* A failure is taken back under the same locks. */
+	return r == 0 ? place_unlock(j, source_fd, stage_fd, err) : r;
 }

@@ -15,10 +15,12 @@
 #include <stdint.h>
 
 /*
- * Does, or finishes, all that the journal plans. Negative: a system call failed
- * (the text names the path), and what was done is still there.
+ * Does, or finishes, all that the journal plans. first: nothing was done yet;
+ * then -EBUSY if a repository is locked, and -ESTALE if a reference of it, or
+ * its index, is not what the journal wants to replace. Negative: that, or a
+ * system call failed (the text names the path); what was done is still there.
  */
-int place_forward(struct journal *j, int source_fd, int stage_fd,
+int place_forward(struct journal *j, int source_fd, int stage_fd, bool first,
 		  struct error *err);
 
 /*

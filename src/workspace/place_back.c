@@ -26,19 +26,22 @@ struct back {
 	uint64_t left;
 };
 
-static int keep(struct back *b, struct journal_entry *e, enum journal_skip why)
-{
-	e->state = STATE_PLACED;
-	e->why = (uint8_t)why;
-	b->left++;
-	return 0;
-}
-
 static int restored(struct journal_entry *e)
 {
 	e->state = STATE_RESTORED;
 	e->why = SKIP_NOT;
 	e->ctime_ns = 0;
+	return 0;
+}
+
+static int keep(struct back *b, struct journal_entry *e, enum journal_skip why)
+{
+	/* A log says what was, and directories without a use are git's own. */
+	if (e->part == PART_LOG || e->part == PART_DIR)
+		return restored(e);
+	e->state = STATE_PLACED;
+	e->why = (uint8_t)why;
+	b->left++;
 	return 0;
 }
 
@@ -171,7 +174,8 @@ static int bring_back(struct back *b, struct journal_entry *e,
 static bool is_done(const struct back *b, const struct journal_entry *e)
 {
 	if (e->act == ACT_LEAVE || e->act == ACT_MODE ||
-	    e->state == STATE_SKIPPED || e->state == STATE_OVER)
+	    e->act == ACT_LOCK || e->state == STATE_SKIPPED ||
+	    e->state == STATE_OVER)
 		return true;
 	/* An undo has nothing to do with what was never done. */
 	return b->undo && e->state == STATE_PLANNED;
@@ -185,6 +189,9 @@ static int back_one(struct back *b, struct journal_entry *e, struct error *err)
 
 	if (is_done(b, e))
 		return 0;
+	/* Somebody may have built upon the objects: they stay. */
+	if (e->act == ACT_CHECK || e->part == PART_PACK)
+		return e->state == STATE_PLACED ? restored(e) : 0;
 	dir_fd = tree_parent(&b->tree, e->path, &name);
 	if (place_is_lost(dir_fd))
 		return e->act == ACT_ADD ? restored(e)
@@ -268,6 +275,8 @@ int place_back(struct journal *j, int source_fd, int stage_fd, bool undo,
 
 	if (r < 0)
 		return error_set(err, r, "out of memory");
+	if (place_needs_lock(j, source_fd))
+		r = place_lock(j, source_fd, stage_fd, false, err);
 	tree_init(&b.tree, source_fd);
 	for (size_t i = 0; i < n && r == 0; i++)
 		r = reopen(&b, journal_at(j, index[i]), err);
@@ -279,7 +288,7 @@ int place_back(struct journal *j, int source_fd, int stage_fd, bool undo,
 		r = close_again(&b, journal_at(j, index[i - 1]), err);
 	tree_done(&b.tree);
 	*ret_left = b.left;
-	return r;
+	return r == 0 ? place_unlock(j, source_fd, stage_fd, err) : r;
 }
 
 int place_clean(struct journal *j, int stage_fd, struct error *err)

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "workspace/journal.h"
+#include "workspace/tree.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,6 +21,26 @@ bool place_is_lost(int code);
 
 /* Is it still what the journal wants to replace? */
 bool place_is_old(const struct journal_entry *e, const struct stat *st);
+
+/*
+ * Takes the locks that the journal names, by git's own protocol, and makes the
+ * directories that they need. first: also checks, under them, that all of the
+ * repository is as it was planned. place_unlock gives them back.
+ */
+int place_lock(struct journal *j, int source_fd, int stage_fd, bool first,
+	       struct error *err);
+int place_unlock(struct journal *j, int source_fd, int stage_fd,
+		 struct error *err);
+
+/* Is anything of a repository in the source that has to be taken back? */
+bool place_needs_lock(struct journal *j, int source_fd);
+
+/* Makes ready again what the locks are made of, for a way back. */
+int place_renew_locks(struct journal *j, int source_fd, int stage_fd);
+
+/* Places one directory. */
+int place_directory(struct tree *t, struct journal_entry *e, int stage_fd,
+		    struct error *err);
 
 /* Is it a directory whose permissions are set last? */
 bool place_makes_directory(const struct journal_entry *e);

@@ -5,12 +5,10 @@
  * before its content, so a stack of the directories above the current path is
  * all that has to be remembered.
  */
-#include "workspace/plan.h"
+#include "workspace/plan_private.h"
 
 #include "base/cleanup.h"
 #include "base/glob.h"
-#include "workspace/judge.h"
-#include "workspace/stage.h"
 #include "workspace/walk.h"
 
 #include <errno.h>
@@ -18,35 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What becomes of a directory that is new in the source. */
-enum fate { FATE_COMES, FATE_WAITS, FATE_LEFT };
-
-struct above {
-	size_t len; /* of its path */
-	enum fate fate;
-	enum journal_class class;
-	struct journal_entry waiting; /* FATE_WAITS */
-};
-
-struct plan {
-	struct judge judge;
-	struct stage stage;
-	struct journal *journal;
-	const struct promote_want *want;
-	bool copy;
-	struct above *above;
-	size_t depth, cap;
-	struct buf trail; /* the path of the directory on top */
-	struct tree upper;
-	int upper_fd;
-	uint64_t next;
-	struct promote_counts counts;
-	struct error *err;
-};
-
 static void plan_done(struct plan *p)
 {
 	judge_done(&p->judge);
+	git_changes_done(&p->git);
 	stage_done(&p->stage);
 	tree_done(&p->upper);
 	close_fd(p->upper_fd);
@@ -56,7 +29,7 @@ static void plan_done(struct plan *p)
 
 #define AUTO_PLAN __attribute__((cleanup(plan_done)))
 
-static void mix(struct plan *p, const void *data, size_t len)
+void plan_mix(struct plan *p, const void *data, size_t len)
 {
 	const unsigned char *bytes = data;
 	uint64_t h = p->counts.digest;
@@ -77,7 +50,7 @@ static int fail(struct plan *p, int code, const char *what, const char *path)
 					 : strerror(-code));
 }
 
-static bool is_selected(const struct plan *p, const char *path)
+bool plan_is_selected(const struct plan *p, const char *path)
 {
 	const struct strlist *only = p->want->only;
 
@@ -172,8 +145,8 @@ static int add(struct plan *p, const struct change_place *at,
 				  (uint64_t)e->old_mtime_ns};
 	int r = 0;
 
-	mix(p, path, strlen(path) + 1);
-	mix(p, known, sizeof(known));
+	plan_mix(p, path, strlen(path) + 1);
+	plan_mix(p, known, sizeof(known));
 	if (p->copy && (e->act == ACT_ADD || e->act == ACT_REPLACE))
 		r = stage_copy(&p->stage, at, e->mode, e);
 	if (r < 0)
@@ -209,8 +182,8 @@ static int add_waiting(struct plan *p, const char *path)
 	return 0;
 }
 
-static int leave(struct plan *p, const struct change *c,
-		 enum journal_class class, const char *reason)
+int plan_leave(struct plan *p, const struct change *c,
+	       enum journal_class class, const char *reason)
 {
 	const struct journal_entry e = {
 		.act = ACT_LEAVE,
@@ -220,8 +193,8 @@ static int leave(struct plan *p, const struct change *c,
 	};
 	int r;
 
-	mix(p, c->path, strlen(c->path) + 1);
-	mix(p, reason, strlen(reason));
+	plan_mix(p, c->path, strlen(c->path) + 1);
+	plan_mix(p, reason, strlen(reason));
 	p->counts.left[class]++;
 	r = journal_add(p->journal, &e, c->path, reason);
 	return r < 0 ? fail(p, r, "note", c->path) : 0;
@@ -236,7 +209,7 @@ static int leave_below(struct plan *p, const struct change *c,
 	buf_add_str(&reason, "in ");
 	str_quote(&reason, buf_str(&p->trail), 200);
 	buf_add_str(&reason, ", which is not promoted");
-	return leave(p, c, a->class, buf_str(&reason));
+	return plan_leave(p, c, a->class, buf_str(&reason));
 }
 
 /* A directory that is not in the source yet: what it holds depends on it. */
@@ -284,11 +257,20 @@ static int take(struct plan *p, const struct change *c, const struct stat *old)
 	return r < 0 || !opens(c, old) ? r : enter(p, c, &a);
 }
 
-static int decide(void *arg, const struct change *c)
+/* 1: it is part of what is taken over by meaning. */
+static int note_git(struct plan *p, const struct change *c)
 {
-	struct plan *p = arg;
+	if (!p->layer->git || !str_starts(c->path, ".git/") ||
+	    (protect_reason(p->layer->protect, c) &&
+	     !git_is_derived(c->path + 5)))
+		return 0;
+	return git_changes_note(&p->git, &p->judge, c, p->err);
+}
+
+static int decide(struct plan *p, const struct change *c)
+{
 	struct above left = {.fate = FATE_LEFT};
-	bool selected = is_selected(p, c->path);
+	bool selected = plan_is_selected(p, c->path);
 	const struct above *top;
 	struct stat old;
 	int r;
@@ -305,8 +287,15 @@ static int decide(void *arg, const struct change *c)
 	if (r == 0)
 		return selected ? take(p, c, &old) : pass_over(p, c, &old);
 	p->counts.unselected += !selected;
-	r = selected ? leave(p, c, left.class, buf_str(&p->judge.reason)) : 0;
+	r = selected ? plan_leave(p, c, left.class, buf_str(&p->judge.reason)) : 0;
 	return r < 0 || !opens(c, &old) ? r : enter(p, c, &left);
+}
+
+static int look_at(void *arg, const struct change *c)
+{
+	int r = note_git(arg, c);
+
+	return r == 0 ? decide(arg, c) : r < 0 ? r : 0;
 }
 
 int plan_make(struct journal *j, int stage_fd, const struct promote_layer *l,
@@ -321,6 +310,8 @@ int plan_make(struct journal *j, int stage_fd, const struct promote_layer *l,
 		.trail = BUF_INIT(WALK_PATH_MAX),
 		.upper_fd = -1,
 		.next = 1,
+		.layer = l,
+		.git = GIT_CHANGES_INIT,
 		.err = err,
 	};
 	struct changes_counts counts;
@@ -333,8 +324,10 @@ int plan_make(struct journal *j, int stage_fd, const struct promote_layer *l,
 				 strerror(-p.upper_fd));
 	r = judge_init(&p.judge, l, want->held, err);
 	if (r == 0)
-		r = changes_scan(l->fd, l->source_fd, l->copied, 0, decide, &p,
+		r = changes_scan(l->fd, l->source_fd, l->copied, 0, look_at, &p,
 				 &counts, err);
+	if (r == 0)
+		r = plan_git(&p);
 	if (r < 0)
 		return r;
 	*ret = p.counts;

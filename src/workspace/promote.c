@@ -7,8 +7,10 @@
 #include "workspace/promote.h"
 
 #include "base/cleanup.h"
+#include "workspace/git_undo.h"
 #include "workspace/layer.h"
 #include "workspace/place.h"
+#include "workspace/place_private.h"
 #include "workspace/plan.h"
 #include "workspace/stage.h"
 #include "workspace/taken.h"
@@ -253,10 +255,16 @@ static int dress(struct promotion *p, const struct promote_layer *l,
 	dresser_init(&d, l->source_fd, p->stage_fd);
 	for (struct journal_entry *e = journal_next(&p->journal, NULL);
 	     e && r == 0; e = journal_next(&p->journal, e)) {
-		if (e->act == ACT_LEAVE)
+		if (e->act == ACT_LEAVE || e->act == ACT_LOCK ||
+		    e->act == ACT_CHECK)
 			continue;
 		r = dresser_dress(&d, e);
-		if (r < 0)
+		if (r == 0 && e->part != PART_NOT && e->state == STATE_SKIPPED)
+			r = error_set(err, -EPERM,
+				      "the repository cannot be changed: %s: "
+				      "%s",
+				      e->path, journal_skip_text(e->why));
+		else if (r < 0)
 			error_set(err, r, "cannot prepare a file for the "
 					  "source: %s",
 				  strerror(-r));
@@ -279,9 +287,9 @@ static int take_back(struct promotion *p, const struct promote_layer *l,
 {
 	struct journal *j = &p->journal;
 	bool undo = journal_head(j)->undo;
-	int r = 0;
+	int r = place_renew_locks(j, l->source_fd, p->stage_fd);
 
-	if (j->phase != JOURNAL_BACK)
+	if (r == 0 && j->phase != JOURNAL_BACK)
 		r = journal_enter(j, JOURNAL_BACK, false);
 	if (r < 0)
 		return fail(err, r, "write the journal");
@@ -322,6 +330,8 @@ static void count_skipped(struct promotion *p, struct promote_counts *c)
 	     e = journal_next(&p->journal, e)) {
 		if (e->act == ACT_LEAVE || e->state != STATE_SKIPPED)
 			continue;
+		if (!journal_is_shown(e))
+			continue;
 		c->skipped++;
 		c->added -= e->kind == CHANGE_ADDED;
 		c->modified -= e->kind == CHANGE_MODIFIED;
@@ -329,13 +339,13 @@ static void count_skipped(struct promotion *p, struct promote_counts *c)
 	}
 }
 
-static int go(struct promotion *p, const struct promote_layer *l,
+static int go(struct promotion *p, const struct promote_layer *l, bool first,
 	      struct error *err)
 {
 	struct journal *j = &p->journal;
 	int r;
 
-	r = place_forward(j, l->source_fd, p->stage_fd, err);
+	r = place_forward(j, l->source_fd, p->stage_fd, first, err);
 	if (r == 0)
 		r = settle(p, err);
 	if (r < 0)
@@ -361,7 +371,7 @@ int promote_commit(struct promotion *p, const struct promote_layer *l,
 	if (syncfs(p->stage_fd) < 0)
 		return fail(err, -errno, "write to the disk");
 	r = journal_enter(&p->journal, JOURNAL_GO, !p->head.stage[0]);
-	r = r < 0 ? fail(err, r, "write the journal") : go(p, l, err);
+	r = r < 0 ? fail(err, r, "write the journal") : go(p, l, true, err);
 	if (r == 0) {
 		count_skipped(p, ret);
 		return 0;
@@ -447,7 +457,7 @@ static int resume(struct promotion *p, const struct promote_layer *l,
 				 "what was to be promoted to %s is gone",
 				 l->source);
 	if (p->journal.phase == JOURNAL_GO)
-		return go(p, l, err);
+		return go(p, l, false, err);
 	r = take_back(p, l, &left, err);
 	if (r == 0)
 		drop_stage(p, l);
@@ -495,6 +505,9 @@ int promote_undo(struct promotion *p, const struct promote_layer *l,
 		r = p->head.stage[0] ? make_stage(p, l) : -ENOENT;
 	if (r < 0)
 		return fail(err, r, "open the originals");
+	r = git_undo_prepare(&p->journal, l, p->stage_fd, err);
+	if (r < 0)
+		return r;
 	journal_head(&p->journal)->undo = 1;
 	r = take_back(p, l, ret_left, err);
 	if (r == 0)

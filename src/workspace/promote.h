@@ -18,6 +18,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct promote_git; /* workspace/git_lab.h */
+
 /* One layer of a task, and what it lies over. */
 struct promote_layer {
 	int fd;		    /* holds upper/, and held/ once it is promoted */
@@ -30,6 +32,8 @@ struct promote_layer {
 	int64_t top_ctime_ns;
 	const struct protect *protect;
 	const struct strlist *deny; /* below it, hidden from the task */
+	/* For the source's repository; NULL: it is not taken over. */
+	const struct promote_git *git;
 };
 
 struct promote_want {

@@ -155,6 +155,11 @@ static const char *in_bare(const struct protect *p, const char *at,
 	if (str_eq(at, "HEAD") && !S_ISDIR(c->mode))
 		return BARE;
 	reason = find_rows(protect_git_rows, n_protect_git_rows, at, c);
+	if (reason)
+		reason = BARE;
+	else
+		reason = find_rows(protect_bare_rows, n_protect_bare_rows, at,
+				   c);
 	if (!reason)
 		return NULL;
 	for (before = n > 0 ? n - 1 : 0; before > 0; before--) {
@@ -162,8 +167,8 @@ static const char *in_bare(const struct protect *p, const char *at,
 			break;
 	}
 	if (n > 0 && is_bare_name(c->path + before, n - 1 - before))
-		return BARE;
-	return source_is_bare(p, c->path, n) ? BARE : NULL;
+		return reason;
+	return source_is_bare(p, c->path, n) ? reason : NULL;
 }
 
 static const char *at_component(const struct protect *p, const char *at,

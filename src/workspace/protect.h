@@ -66,6 +66,9 @@ extern const size_t n_protect_rows;
 /* The same below the source's .git, and what a bare repository has of these. */
 extern const struct protect_row protect_git_rows[];
 extern const size_t n_protect_git_rows;
+/* What else a bare repository is made of. */
+extern const struct protect_row protect_bare_rows[];
+extern const size_t n_protect_bare_rows;
 /* Names of hooks, NULL-ended, and why they are protected. */
 #define PROTECT_HOOKS "git hooks run on the host"
 extern const char *const protect_hooks[];

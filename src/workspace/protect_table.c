@@ -11,6 +11,7 @@
 
 #define HOOKS PROTECT_HOOKS
 #define GIT "git obeys it on the host"
+#define BARE "a bare repository, which is not taken over file by file"
 #define EDITOR "editors run or obey it when the directory is opened"
 #define AGENT "coding agents run or obey it when they start here"
 #define SHELL "shells run it when the directory is entered or a shell starts"
@@ -162,6 +163,15 @@ const struct protect_row protect_git_rows[] = {
 };
 
 const size_t n_protect_git_rows = ARRAY_SIZE(protect_git_rows);
+
+const struct protect_row protect_bare_rows[] = {
+	{"logs", BARE},
+	{"objects", BARE},
+	{"packed-refs", BARE},
+	{"refs", BARE},
+};
+
+const size_t n_protect_bare_rows = ARRAY_SIZE(protect_bare_rows);
 
 const char *const protect_hooks[] = {
 	"applypatch-msg", "commit-msg", "fsmonitor-watchman",

@@ -201,7 +201,7 @@ bool taken_has(const struct taken *t, const char *path)
 {
 	const struct journal_entry *e = find(t, path);
 
-	return e && e->state == STATE_PLACED;
+	return e && e->state == STATE_PLACED && journal_is_shown(e);
 }
 
 bool taken_restored(const struct taken *t, const char *path,

@@ -1,6 +1,5 @@
 #!/usr/bin/python3
 # limit: 300 s
-# situations: root
 """Sources on other file systems than the state directory's: changed, looked at,
 promoted and taken back, or refused by name."""
 import os

@@ -133,7 +133,7 @@ static void a_weaker_domain_than_asked_for_is_never_made(void **state)
 static void in_child(int (*fn)(void))
 {
 	pid_t pid = fork();
-	int status = 0;
+	int status;
 
 	if (pid == 0)
 		_exit(fn());

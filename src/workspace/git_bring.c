@@ -1,0 +1,232 @@
+/*
+ * What the commits that were checked bring: how many there are, which paths
+ * they touch, and the index that belongs to them (git_lab.h).
+ */
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "workspace/git_lab_private.h"
+#include "workspace/git_log.h"
+#include "workspace/walk.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PATHS_MAX (256u << 20)
+#define INDEX_MAX (1u << 30)
+
+/* ---- counting ---- */
+
+static int count_between(struct git_lab *lab, struct git_ref *r,
+			 struct buf *why)
+{
+	AUTO_FREE char *range = str_format("%s...%s", r->old.id, r->new);
+	const char *const argv[] = {"rev-list", "--count", "--left-right",
+				    range, NULL};
+	AUTO_BUF struct buf out = BUF_INIT(256);
+	char *end;
+	int e = range ? git_lab_run(lab, GIT_VIEW_HOST, argv, NULL, 0, &out,
+				    why)
+		      : -ENOMEM;
+
+	if (e == 0) {
+		r->behind = strtoull(buf_str(&out), &end, 10);
+		r->ahead = strtoull(end, NULL, 10);
+	}
+	return e;
+}
+
+/* What a new reference has that nothing of the host leads to. */
+static int count_new(struct git_lab *lab, struct git_ref *r, struct buf *why)
+{
+	static const char *const argv[] = {"rev-list", "--count", "--stdin",
+					   NULL};
+	AUTO_BUF struct buf input = BUF_INIT(80u << 20);
+	AUTO_BUF struct buf out = BUF_INIT(256);
+	int e;
+
+	buf_addf(&input, "%s\n%s", r->new, buf_str(&lab->known));
+	if (input.failed)
+		return input.failed;
+	e = git_lab_run(lab, GIT_VIEW_HOST, argv, input.data, input.len, &out,
+			why);
+	if (e == 0)
+		r->ahead = strtoull(buf_str(&out), NULL, 10);
+	return e;
+}
+
+int git_lab_count(struct git_lab *lab)
+{
+	AUTO_BUF struct buf why = BUF_INIT(2048);
+	int r = 0;
+
+	for (size_t i = 0; i < lab->g->n && r >= 0; i++) {
+		struct git_ref *ref = &lab->g->refs[i];
+
+		/* A tag of something else than a commit has no number. */
+		if (ref->left || !ref->new[0] || str_eq(ref->name, "HEAD"))
+			continue;
+		if (str_eq(ref->name, "refs/stash")) {
+			ref->ahead = git_log_lines(&lab->g->stash);
+			continue;
+		}
+		r = ref->old.id[0] ? count_between(lab, ref, &why)
+				   : count_new(lab, ref, &why);
+	}
+	return r < 0 ? r : 0;
+}
+
+/* ---- paths ---- */
+
+/* The new commits of some references, as git lists them. */
+static int list_commits(struct git_lab *lab, const struct git_ref *only,
+			struct buf *out, struct buf *why)
+{
+	static const char *const argv[] = {"rev-list", "--stdin", NULL};
+	AUTO_BUF struct buf input = BUF_INIT(84u << 20);
+	bool any = false;
+
+	for (size_t i = 0; i < lab->g->n; i++) {
+		struct git_ref *r = &lab->g->refs[i];
+
+		if (r->left || !r->new[0] || (only && only != r) ||
+		    (!only && r->named))
+			continue;
+		git_lab_add_tips(lab, r, &input);
+		any = true;
+	}
+	if (!any)
+		return 0;
+	buf_add(&input, buf_str(&lab->known), lab->known.len);
+	if (input.failed)
+		return input.failed;
+	return git_lab_run(lab, GIT_VIEW_HOST, argv, input.data, input.len,
+			   out, why);
+}
+
+/*
+ * Looks for a path that is protected among those that the commits touch. A
+ * merge touches what none of its sides has that way. 0; 1 with the reason; or
+ * negative.
+ */
+static int find_protected(const struct buf *paths,
+			  const struct protect *protect, struct buf *why)
+{
+	const char *at = buf_str(paths), *end = at + paths->len;
+
+	while (at < end) {
+		size_t status = strlen(at);
+		struct change c = {.kind = CHANGE_MODIFIED,
+				   .mode = S_IFREG,
+				   .mode_before = S_IFREG,
+				   .path = at + status + 1};
+		const char *reason;
+
+		if (c.path >= end)
+			break;
+		reason = protect_reason(protect, &c);
+		if (reason) {
+			buf_reset(why);
+			buf_add_str(why, "its commits change ");
+			str_quote(why, c.path, 200);
+			buf_addf(why, ": %s", reason);
+			return 1;
+		}
+		at = c.path + strlen(c.path) + 1;
+	}
+	return 0;
+}
+
+static int check_paths(struct git_lab *lab, const struct protect *protect,
+		       const struct git_ref *only, struct buf *why)
+{
+	static const char *const argv[] = {
+		"diff-tree", "--stdin", "-r", "-c", "--root", "-z",
+		"--name-status", "--no-renames", "--no-commit-id", NULL};
+	AUTO_BUF struct buf commits = BUF_INIT(PATHS_MAX);
+	AUTO_BUF struct buf paths = BUF_INIT(PATHS_MAX);
+	int r = list_commits(lab, only, &commits, why);
+
+	if (r != 0 || commits.len == 0)
+		return r;
+	r = git_lab_run(lab, GIT_VIEW_HOST, argv, commits.data, commits.len,
+			&paths, why);
+	return r == 0 ? find_protected(&paths, protect, why) : r;
+}
+
+int git_lab_check_paths(struct git_lab *lab, const struct protect *protect)
+{
+	AUTO_BUF struct buf why = BUF_INIT(4096);
+	int r = check_paths(lab, protect, NULL, &why);
+
+	if (r <= 0)
+		return r;
+	for (size_t i = 0; i < lab->g->n && r >= 0; i++) {
+		struct git_ref *ref = &lab->g->refs[i];
+		char path[GIT_NAME_MAX + 8];
+
+		if (ref->left || !ref->new[0] || ref->named)
+			continue;
+		r = check_paths(lab, protect, ref, &why);
+		git_ref_path(ref, path);
+		if (r > 0)
+			r = git_ref_leave(ref, LEAVE_GIT_HELD, "%s",
+					  buf_str(&why));
+	}
+	return r < 0 ? r : 0;
+}
+
+/* ---- the index ---- */
+
+/* The host's own; 1 if there is none. */
+static int copy_index(struct git_lab *lab)
+{
+	AUTO_BUF struct buf text = BUF_INIT(INDEX_MAX);
+	AUTO_CLOSE int from = walk_open_at(lab->g->repo.fd, "index",
+					   O_RDONLY | O_NONBLOCK);
+	AUTO_CLOSE int to = -1;
+	int r;
+
+	unlinkat(lab->fd, "index", 0);
+	if (from < 0)
+		return from == -ENOENT ? 1 : from;
+	to = openat(lab->fd, "index", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+		    0600);
+	if (to < 0)
+		return -errno;
+	r = io_read_all(from, &text);
+	return r < 0 ? r : io_write_all(to, buf_str(&text), text.len);
+}
+
+/* The tree without an entry, which git knows without having it. */
+static const char *empty_tree(const struct git_lab *lab)
+{
+	return lab->g->repo.id_len == 64
+		       ? "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b9"
+			 "39dd74decc5321"
+		       : "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
+}
+
+int git_lab_index(struct git_lab *lab, const char *from, const char *to,
+		  bool force, struct buf *why)
+{
+	const char *const merge[] = {"read-tree", "-i", "-m",
+				     from[0] ? from : empty_tree(lab),
+				     to[0] ? to : empty_tree(lab), NULL};
+	const char *const fresh[] = {"read-tree",
+				     to[0] ? to : empty_tree(lab), NULL};
+	int r = copy_index(lab);
+
+	if (r < 0)
+		return error_set(lab->err, r, "cannot read the index: %s",
+				 strerror(-r));
+	r = git_lab_run(lab, GIT_VIEW_HOST, r == 1 ? fresh : merge, NULL, 0,
+			NULL, why);
+	if (r != 1 || !force)
+		return r;
+	unlinkat(lab->fd, "index", 0);
+	return git_lab_run(lab, GIT_VIEW_HOST, fresh, NULL, 0, NULL, why);
+}

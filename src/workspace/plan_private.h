@@ -1,0 +1,50 @@
+/* Shared by plan.c and git_take.c, which plans what becomes of .git. */
+#ifndef PINFOLD_WORKSPACE_PLAN_PRIVATE_H
+#define PINFOLD_WORKSPACE_PLAN_PRIVATE_H
+
+#include "workspace/git_changes.h"
+#include "workspace/plan.h"
+#include "workspace/stage.h"
+
+/* What becomes of a directory that is new in the source. */
+enum fate { FATE_COMES, FATE_WAITS, FATE_LEFT };
+
+struct above {
+	size_t len; /* of its path */
+	enum fate fate;
+	enum journal_class class;
+	struct journal_entry waiting; /* FATE_WAITS */
+};
+
+struct plan {
+	struct judge judge;
+	struct stage stage;
+	struct journal *journal;
+	const struct promote_want *want;
+	bool copy;
+	struct above *above;
+	size_t depth, cap;
+	struct buf trail; /* the path of the directory on top */
+	struct tree upper;
+	int upper_fd;
+	uint64_t next;
+	struct promote_counts counts;
+	const struct promote_layer *layer;
+	struct git_changes git;
+	struct error *err;
+};
+
+/* Was path asked for? */
+bool plan_is_selected(const struct plan *p, const char *path);
+
+/* Adds to the digest of the decisions. */
+void plan_mix(struct plan *p, const void *data, size_t len);
+
+/* Notes a path that is left. 0 or negative. */
+int plan_leave(struct plan *p, const struct change *c,
+	       enum journal_class class, const char *reason);
+
+/* After the scan: what becomes of the repository. 0 or negative. */
+int plan_git(struct plan *p);
+
+#endif

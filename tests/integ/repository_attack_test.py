@@ -1,0 +1,278 @@
+#!/usr/bin/python3
+# situations: root user
+# limit: 600 s
+"""What an agent may leave in a repository to harm the host: forged objects and
+names, bombs, links out of it, and a host that is at work meanwhile."""
+import os
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from box import Skip, case, check, equal, main, within
+from repository import git, plant, promote, result, sound, told, work
+
+
+@case
+def other_kinds_of_references_and_bad_names_stay(box):
+    plant(box)
+    head = git(box, 'rev-parse', 'HEAD')
+    work(box, f'''mkdir -p .git/refs/replace .git/refs/remotes/origin
+        echo {head} >.git/refs/replace/{head}
+        echo {head} >.git/refs/remotes/origin/main
+        echo {head} >.git/refs/heads/a..b; echo {head} >".git/refs/heads/x y"
+        ln -s ../../HEAD .git/refs/heads/link
+        echo 'ref: refs/heads/main' >.git/refs/heads/symbolic
+        echo rubbish >.git/refs/heads/rubbish; echo >.git/refs/heads/x.lock
+        mkdir -p .git/refs/heads/pipe; mkfifo .git/refs/heads/pipe/p
+        printf '%s\\n' {head} >".git/refs/heads/$(printf 'esc\\033[2J')"''')
+    found = told(box)
+    equal(result(found, f'refs/replace/{head}')[0], 'held back')
+    equal(result(found, 'refs/remotes/origin/main')[0], 'held back')
+    for name in ('a..b', 'x y', 'link', 'symbolic', 'rubbish', 'pipe/p'):
+        equal(result(found, f'refs/heads/{name}')[0], 'refused', name)
+    equal(git(box, 'for-each-ref', '--format=%(refname)'), 'refs/heads/main')
+    out = promote(box).out
+    check(b'\033' not in out, out)
+    sound(box)
+
+
+# Objects that no honest git would have written.
+FORGE = r'''
+import hashlib, os, subprocess, sys, zlib
+def loose(name, data):
+    d = f'.git/objects/{name[:2]}'
+    os.makedirs(d, exist_ok=True)
+    with open(f'{d}/{name[2:]}', 'wb') as f:
+        f.write(zlib.compress(data))
+    return name
+def obj(kind, data):
+    whole = b'%s %d\0' % (kind, len(data)) + data
+    return loose(hashlib.sha1(whole).hexdigest(), whole)
+def ref(name, value):
+    with open(f'.git/refs/heads/{name}', 'w') as f:
+        f.write(value + '\n')
+def tree(*entries):
+    return obj(b'tree', b''.join(
+        m + b' ' + n + b'\0' + bytes.fromhex(i) for m, n, i in entries))
+def commit(tree, who=b'A <a@b> 1 +0000'):
+    return obj(b'commit', b'tree %s\nauthor %s\ncommitter %s\n\nx\n' %
+               (tree.encode(), who, who))
+blob = obj(b'blob', b'#!/bin/sh\n')
+'''
+FORGED = {
+    'git': 'ref("git", commit(tree((b"40000", b".git", tree('
+           '(b"100644", b"config", blob))))))',
+    'case': 'ref("case", commit(tree((b"40000", b".GIT", tree('
+            '(b"100644", b"config", blob))))))',
+    'dots': 'ref("dots", commit(tree((b"40000", b"..", tree('
+            '(b"100644", b"x", blob))))))',
+    'slash': 'ref("slash", commit(tree((b"100644", b"a/b", blob))))',
+    'twice': 'ref("twice", commit(tree((b"100644", b"a", blob), '
+             '(b"100644", b"a", blob))))',
+    'who': 'ref("who", commit(tree((b"100644", b"a", blob)), b"nobody"))',
+    'missing': 'ref("missing", commit(tree((b"100644", b"a", "12" * 20))))',
+    'absent': 'ref("absent", "ab" * 20)',
+    'kind': 'ref("kind", blob)',
+    'hash': 'ref("hash", loose("cd" * 20, b"commit 0\\0"))',
+    'other': 'c = commit(tree((b"100644", b"a", blob))); '
+             'ref("other", loose("ce" * 20, zlib.decompress('
+             'open(f".git/objects/{c[:2]}/{c[2:]}", "rb").read())))',
+    'short': 'c = commit(tree((b"100644", b"s", blob))); '
+             'open(f".git/objects/{c[:2]}/{c[2:]}", "r+b").truncate(20); '
+             'ref("short", c)',
+    'links': 'ref("links", commit(tree((b"120000", b".gitmodules", blob))))',
+}
+
+
+@case
+def forged_objects_are_refused_one_by_one_and_the_rest_comes(box):
+    plant(box)
+    script = FORGE + '\n'.join(FORGED.values())
+    with open(f'{box.source}/forge.py', 'w', encoding='ascii') as f:
+        f.write(script)
+    work(box, 'python3 forge.py; git branch fine main; '
+              'git checkout -q fine; echo x >>a; git commit -qam fine')
+    found = told(box)
+    for name in FORGED:
+        equal(result(found, f'refs/heads/{name}')[0], 'refused', name)
+        check(result(found, f'refs/heads/{name}')[1], name)
+    equal(result(found, 'refs/heads/fine')[0], 'promoted')
+    equal(git(box, 'log', '--format=%s'), 'fine\nfirst')
+    sound(box)
+
+
+@case
+def objects_that_are_no_files_or_lie_elsewhere_are_refused(box):
+    for how, text in (
+            ('mkfifo .git/objects/ff/' + 'f' * 38, 'is no file'),
+            ('ln -s /etc/passwd .git/objects/ff/' + 'f' * 38, 'is no file'),
+            ('ln -s . .git/objects/ff/loop', 'is no file')):
+        subprocess.run(['rm', '-rf', box.source], check=True)
+        os.mkdir(box.source)
+        plant(box)
+        work(box, 'git commit -q --allow-empty -m two; '
+                  'mkdir -p .git/objects/ff; ' + how)
+        found = told(box)
+        equal(result(found, 'refs/heads/main')[0], 'refused', how)
+        within(result(found, 'refs/heads/main')[1], text)
+        sound(box)
+    # Elsewhere: the directory itself is a link, or others are named.
+    subprocess.run(['git', 'init', '-q', f'{box.home}/private'], check=True,
+                   env=box.env)
+    secret = git(box, 'hash-object', '-w', '--stdin', data=b'secret',
+                 cwd=f'{box.home}/private')
+    work(box, f'''mv .git/objects .git/o; ln -s o .git/objects
+        git commit -q --allow-empty -m three; rm .git/objects
+        mv .git/o .git/objects; mkdir -p .git/objects/info
+        echo {box.home}/private/.git/objects >.git/objects/info/alternates
+        t=$(printf '100644 blob {secret}\\tx\\n' | git mktree --missing)
+        git branch stolen "$(git commit-tree -m x $t)"''')
+    found = told(box)
+    equal(result(found, 'refs/heads/stolen')[0], 'refused')
+    equal(result(found, 'objects/info/alternates')[0], 'held back')
+    git(box, 'cat-file', '-e', secret, status=None)
+    sound(box)
+
+
+BOMBS = r'''
+import hashlib, os, struct, subprocess, zlib
+def entry(kind, size, data):
+    head, size = bytearray([kind << 4 | size & 15]), size >> 4
+    while size:
+        head[-1] |= 128
+        head.append(size & 127)
+        size >>= 7
+    return bytes(head) + data
+def size_of(n):
+    out = bytearray()
+    while True:
+        out.append(n & 127 | (128 if n >> 7 else 0))
+        n >>= 7
+        if not n:
+            return bytes(out)
+def pack(entries):
+    body = b'PACK' + struct.pack('>II', 2, len(entries)) + b''.join(entries)
+    return body + hashlib.sha1(body).digest()
+'''
+
+
+@case
+def a_delta_that_claims_more_than_there_is_memory_is_refused(box):
+    plant(box)
+    with open(f'{box.source}/bomb.py', 'w', encoding='ascii') as f:
+        f.write(BOMBS + r'''
+base = b'x' * 100
+delta = size_of(100) + size_of(1 << 40) + b'\x90\x64'
+first = entry(3, len(base), zlib.compress(base))
+second = entry(6, len(delta), bytes([len(first)]) + zlib.compress(delta))
+p = pack([first, second])
+oids = [hashlib.sha1(b'blob 100\0' + base).digest(), b'\xee' * 20]
+offsets = {oids[0]: 12, oids[1]: 12 + len(first)}
+oids.sort()
+i = b'\xfftOc' + struct.pack('>I', 2)
+for n in range(256):
+    i += struct.pack('>I', sum(o[0] <= n for o in oids))
+i += b''.join(oids) + b'\0' * 8
+i += b''.join(struct.pack('>I', offsets[o]) for o in oids)
+i += p[-20:]
+i += hashlib.sha1(i).digest()
+name = '.git/objects/pack/pack-' + p[-20:].hex()
+open(name + '.pack', 'wb').write(p)
+open(name + '.idx', 'wb').write(i)
+t = subprocess.run(['git', 'mktree', '--missing'], check=True,
+                   input=b'100644 blob %s\tbig\n' % (b'ee' * 20),
+                   capture_output=True).stdout.decode().strip()
+c = subprocess.run(['git', 'commit-tree', '-m', 'x', t], check=True,
+                   capture_output=True).stdout.decode().strip()
+open('.git/refs/heads/delta', 'w').write(c + '\n')
+''')
+    work(box, 'python3 bomb.py; git commit -q --allow-empty -m two')
+    found = told(box)
+    equal(result(found, 'refs/heads/delta')[0], 'refused')
+    equal(result(found, 'refs/heads/main')[0], 'promoted')
+    sound(box)
+    return result(found, 'refs/heads/delta')[1][:60]
+
+
+@case
+def an_object_that_unpacks_to_more_than_a_gibibyte_is_refused(box):
+    if os.environ.get('PINFOLD_ALL') != '1':
+        raise Skip('half a minute: with --all')
+    plant(box)
+    with open(f'{box.source}/bomb.py', 'w', encoding='ascii') as f:
+        f.write(r'''
+import hashlib, os, zlib
+block, h, z = bytes(1 << 20), hashlib.sha1(), zlib.compressobj(1)
+head = b'blob %d\0' % (1100 << 20)
+h.update(head)
+data = z.compress(head)
+for _ in range(1100):
+    h.update(block)
+    data += z.compress(block)
+data += z.flush()
+name = h.hexdigest()
+os.makedirs(f'.git/objects/{name[:2]}', exist_ok=True)
+open(f'.git/objects/{name[:2]}/{name[2:]}', 'wb').write(data)
+print(name)
+''')
+    work(box, '''big=$(python3 bomb.py)
+        t=$(printf '100644 blob %s\\tbig\\n' $big | git mktree --missing)
+        git branch bomb $(git commit-tree -m x $t)
+        git commit -q --allow-empty -m two''')
+    found = told(box)
+    within(result(found, 'refs/heads/bomb')[1], '1 GiB')
+    equal(result(found, 'refs/heads/main')[0], 'promoted')
+    sound(box)
+
+
+@case
+def more_references_than_anybody_reads_are_refused(box):
+    plant(box)
+    work(box, 'h=$(git rev-parse HEAD); for i in $(seq 1200); do '
+              'echo $h >.git/refs/heads/b$i; done; echo 2 >>a')
+    found = told(box)
+    within(result(found, 'refs/heads/b1')[1], 'more than 1000')
+    equal(found['a']['result'], 'promoted')
+    equal(git(box, 'branch', '--format=%(refname:short)'), 'main')
+
+
+@case
+def a_host_at_work_meanwhile_is_never_overwritten(box):
+    plant(box)
+    work(box, 'for i in $(seq 8); do echo $i >>a; git commit -qam $i; '
+              'git branch b$i; done')
+    stop = threading.Event()
+
+    def race():
+        n = 0
+        while not stop.is_set():
+            n += 1
+            subprocess.run(['git', 'update-ref', 'refs/heads/main',
+                            'HEAD~0'], cwd=box.source, env=box.env,
+                           check=False, capture_output=True)
+            subprocess.run(['git', 'commit', '-q', '--allow-empty', '-m',
+                            f'host {n}'], cwd=box.source, env=box.env,
+                           check=False, capture_output=True)
+            subprocess.run(['git', 'status'], cwd=box.source, env=box.env,
+                           check=False, capture_output=True)
+
+    thread = threading.Thread(target=race)
+    thread.start()
+    try:
+        r = box.pinfold('promote', '--yes')
+    finally:
+        stop.set()
+        thread.join()
+    check(r.status in (0, 1, 125), r)
+    sound(box)
+    # Every commit of the host is still part of its branch or its log.
+    logged = git(box, 'log', '--format=%s', '-g', 'HEAD').split('\n')
+    check(any(line.startswith('host ') for line in logged), logged)
+    if r.status == 125:
+        within(r.text(), '.git')
+
+
+if __name__ == '__main__':
+    sys.exit(main())
