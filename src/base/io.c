@@ -4,8 +4,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -115,6 +117,17 @@ int io_sealed_memfd(const char *name, const void *data, size_t len)
 	if (fcntl(fd, F_ADD_SEALS, ALL_SEALS) < 0)
 		return -errno;
 	return steal_fd(&fd);
+}
+
+char *io_fd_path(int fd)
+{
+	char link[64], path[PATH_MAX];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, path, sizeof(path));
+	return n > 0 && n < (ssize_t)sizeof(path) ? strndup(path, (size_t)n)
+						  : NULL;
 }
 
 int io_map_sealed(int fd, size_t max, const char **ret_data, size_t *ret_len)

@@ -32,6 +32,12 @@ int io_write_file(int dir_fd, const char *path, const void *data, size_t len);
 int io_replace_file(int dir_fd, const char *name, const void *data, size_t len,
 		    mode_t mode);
 
+/*
+ * The path that the kernel gives for an open file, without links in it; the
+ * caller's to free. NULL: out of memory, or too long.
+ */
+char *io_fd_path(int fd);
+
 /* A new memfd with this content, all seals set. Descriptor or negative. */
 int io_sealed_memfd(const char *name, const void *data, size_t len);
 

@@ -1,12 +1,11 @@
 #include "cli/held.h"
 
 #include "base/cleanup.h"
+#include "base/io.h"
 #include "base/str.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -44,19 +43,6 @@ static int read_start(const struct pick *p, int64_t *ret, struct error *err)
 	return 0;
 }
 
-static char *path_of(int fd)
-{
-	char link[64], path[PATH_MAX];
-	ssize_t n;
-
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	n = readlink(link, path, sizeof(path) - 1);
-	if (n < 0)
-		return NULL;
-	path[n] = '\0';
-	return strdup(path);
-}
-
 /* What the policy hides, relative to the source. */
 static int read_deny(struct layers *l, const struct pick *p,
 		     const char *source, struct error *err)
@@ -88,10 +74,12 @@ static int add_below(struct layers *l, int fd, const char *recorded,
 		return error_errno(err, "cannot look at %s", recorded);
 	if (below < 0 && !(gone_too && below == -ENOENT))
 		return below;
+	if (below >= 0 && fstat(below, &st) < 0)
+		return error_errno(err, "cannot read %s", recorded);
 	*layer = (struct promote_layer){
 		.fd = fd,
 		.source_fd = below < 0 ? -1 : below,
-		.source = below < 0 ? strdup(recorded) : path_of(below),
+		.source = below < 0 ? strdup(recorded) : io_fd_path(below),
 		.since_ns = l->since_ns,
 		.top_ctime_ns = (int64_t)st.st_ctim.tv_sec * 1000000000 +
 				st.st_ctim.tv_nsec,

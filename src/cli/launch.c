@@ -426,6 +426,49 @@ static int new_task(struct launch *l, bool stay, struct error *err)
 	return r;
 }
 
+static int overlaps(const char *what, const char *path, const char *state,
+		    struct error *err)
+{
+	AUTO_BUF struct buf quoted = BUF_INIT(4096);
+
+	str_quote(&quoted, path, 400);
+	return error_set(err, -EPERM,
+			 "%s: %s %s pinfold's own state directory, where "
+			 "other tasks' changes and records are; pinfold diff "
+			 "shows them, and pinfold promote takes them over",
+			 what, buf_str(&quoted),
+			 path_is_below(path, state) ? "lies in" : "holds");
+}
+
+/*
+ * What tasks have left is nobody's source: a copy would be made into itself,
+ * and what a command wrote there would be obeyed by later commands of ours.
+ */
+static int check_state(const struct launch *l, struct error *err)
+{
+	const struct strlist *read = &l->policy.read, *write = &l->policy.write;
+	const char *source = l->source.path;
+	AUTO_FREE char *state = io_fd_path(l->state.fd);
+
+	if (!state)
+		return error_set(err, -ENOMEM, "cannot tell the real path of "
+					       "%s", l->state.path);
+	if (source && path_is_below(source, state))
+		return overlaps("--source", source, state, err);
+	for (size_t i = 0; i < read->n; i++) {
+		if (path_is_below(read->items[i], state))
+			return overlaps("files.read", read->items[i], state,
+					err);
+	}
+	for (size_t i = 0; i < write->n; i++) {
+		if (path_is_below(write->items[i], state) ||
+		    path_is_below(state, write->items[i]))
+			return overlaps("files.write", write->items[i], state,
+					err);
+	}
+	return 0;
+}
+
 static int prepare(struct launch *l, const struct options *o, bool stay,
 		   struct error *err)
 {
@@ -443,6 +486,8 @@ static int prepare(struct launch *l, const struct options *o, bool stay,
 			&l->source, err);
 	if (r == 0)
 		r = state_open(&l->state, err);
+	if (r == 0)
+		r = check_state(l, err);
 	if (r == 0)
 		r = new_task(l, stay, err);
 	if (r == 0)

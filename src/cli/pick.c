@@ -9,8 +9,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 void pick_done(struct pick *p)
@@ -128,24 +130,43 @@ static void unescape(char *s)
 	*to = '\0';
 }
 
+/*
+ * The path had no link in it when the task began. One that has come since leads
+ * to what the task did not work on.
+ */
+static int open_as_it_was(const char *path)
+{
+	struct open_how how = {
+		.flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
+		.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+	};
+	long fd = syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+
+	return fd < 0 ? -errno : (int)fd;
+}
+
 int pick_open_below(const char *recorded, struct error *err)
 {
-	int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 	AUTO_FREE char *path = strdup(recorded);
 	AUTO_BUF struct buf quoted = BUF_INIT(8192);
 	int fd;
 
 	if (!path)
 		return error_set(err, -ENOMEM, "out of memory");
-	fd = open(path, flags);
-	if (fd < 0 && errno == ENOENT && strstr(path, "\\x")) {
+	fd = open_as_it_was(path);
+	if (fd == -ENOENT && strstr(path, "\\x")) {
 		unescape(path);
-		fd = open(path, flags);
+		fd = open_as_it_was(path);
 	}
 	if (fd >= 0)
 		return fd;
-	fd = -errno;
 	str_quote(&quoted, recorded, 500);
+	if (fd == -ELOOP)
+		return error_set(err, fd,
+				 "cannot open %s, which the task worked on: a "
+				 "link stands in this path now, and leads "
+				 "elsewhere; put the directory back",
+				 buf_str(&quoted));
 	return error_set(err, fd, "cannot open %s, which the task worked on: "
 				  "%s",
 			 buf_str(&quoted), strerror(-fd));

@@ -6,6 +6,7 @@
 #include "workspace/layer.h"
 
 #include "base/cleanup.h"
+#include "base/io.h"
 #include "base/num.h"
 #include "base/str.h"
 
@@ -73,15 +74,9 @@ static bool serves_as_lower(uint32_t type)
 /* An overlay whose upper lies in its lower is refused by the kernel. */
 static bool holds_state(const struct source *s, int task_fd)
 {
-	char link[64], path[PATH_MAX];
-	ssize_t n;
+	AUTO_FREE char *path = io_fd_path(task_fd);
 
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", task_fd);
-	n = readlink(link, path, sizeof(path) - 1);
-	if (n < 0)
-		return false;
-	path[n] = '\0';
-	return path_is_below(path, s->path);
+	return path && path_is_below(path, s->path);
 }
 
 /* Does the source, or its git directory, belong to others? */

@@ -62,15 +62,9 @@ static int open_git(int source_fd)
 /* What follows the source's own path in an absolute one; NULL: not below it. */
 static const char *behind_source(int source_fd, const char *path)
 {
-	char link[64], top[PATH_MAX];
-	ssize_t n;
+	AUTO_FREE char *top = io_fd_path(source_fd);
 
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", source_fd);
-	n = readlink(link, top, sizeof(top) - 1);
-	if (n <= 0)
-		return NULL;
-	top[n] = '\0';
-	return path_is_below(path, top) ? path + n : NULL;
+	return top && path_is_below(path, top) ? path + strlen(top) : NULL;
 }
 
 /* Adds one component to a path of *len bytes. False: it leads out. */

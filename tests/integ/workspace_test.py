@@ -465,6 +465,24 @@ def the_home_and_the_whole_system_cannot_be_granted(box):
 
 
 @case
+def the_state_directory_is_no_source_and_no_grant(box):
+    box.sh('echo x >f').expect(0)
+    says = "pinfold's own state directory"
+    for path in (box.state, f'{box.state}/tasks'):
+        r = box.run('--source', path, '--', 'ls', timeout=20)
+        r.expect(125, text=f'--source: "{path}" lies in {says}')
+        for option in ('--read', '--write'):
+            r = box.run(option, path, '--', 'ls').expect(125)
+            # Root's is in the list of what holds secrets.
+            check(f'"{path}" lies in {says}' in r.text() or
+                  f'"{path}" holds secrets' in r.text(), r)
+    above = os.path.dirname(box.state)
+    if not ROOT:
+        box.run('--write', above, '--', 'ls').expect(
+            125, text=f'files.write: "{above}" holds {says}')
+
+
+@case
 def sockets_and_fifos_below_grants_and_source_are_dead(box):
     other = f'{box.top}/other'
     os.mkdir(other)
