@@ -334,6 +334,9 @@ static int judge_new(struct judge *j, const struct change *c, struct error *err)
 		return at->was ? leave(j, LEAVE_CONFLICT, REMOVED) : 0;
 	if (!S_ISDIR(c->mode) && !S_ISREG(c->mode))
 		return 0;
+	/* Its directory has changed since by our own hand. */
+	if (taken_was_new(&j->taken, c->path))
+		return 0;
 	if (S_ISREG(c->mode) && last_change(j, c) <= j->layer->since_ns)
 		return 0;
 	if (!has_origin(at))

@@ -215,6 +215,13 @@ bool taken_restored(const struct taken *t, const char *path,
 				      st->st_ctim.tv_nsec;
 }
 
+bool taken_was_new(const struct taken *t, const char *path)
+{
+	const struct journal_entry *e = find(t, path);
+
+	return e && e->state != STATE_PLACED && e->act == ACT_ADD;
+}
+
 static bool has(int held_fd, unsigned number, const char *name)
 {
 	AUTO_CLOSE int fd = open_number(held_fd, number);

@@ -37,6 +37,12 @@ bool taken_restored(const struct taken *t, const char *path,
 		    const struct stat *st);
 
 /*
+ * Was path promoted as something new, and taken back? Then nothing of the
+ * host's stood there when the task began.
+ */
+bool taken_was_new(const struct taken *t, const char *path);
+
+/*
  * The highest number of a promotion below layer_fd/held, 0 if there is none;
  * finished: only those that an undo could take back.
  */
