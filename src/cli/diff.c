@@ -15,10 +15,13 @@
 #include "workspace/changes.h"
 #include "workspace/protect.h"
 #include "workspace/renames.h"
+#include "workspace/source.h"
+#include "workspace/tree.h"
 #include "workspace/walk.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -33,6 +36,8 @@ struct diff {
 	size_t layer;		  /* 0: the source, i: write.(i-1) */
 	struct protect protect;	  /* of the layer that is shown */
 	struct renames renames;	  /* likewise */
+	struct tree upper;	  /* likewise */
+	char target[PATH_MAX];
 	struct changes_counts total;
 	uint64_t held;
 	uint64_t left_out; /* of the layer: not part of a patch */
@@ -58,6 +63,29 @@ static bool is_left_out(const struct diff *d, const struct change *c)
 	       d->words.n == 0 && (d->layer > 0 || is_in_git(c->path));
 }
 
+/* Where a link leads to. What cannot be read is not told. */
+static void note_target(struct diff *d, const struct change *c,
+			struct show_notes *notes)
+{
+	const char *source = d->layer ? d->show.prefix : d->pick->record.source;
+	const char *name;
+	int dir_fd;
+	ssize_t n;
+
+	if (c->kind == CHANGE_DELETED || !S_ISLNK(c->mode))
+		return;
+	dir_fd = tree_parent(&d->upper, c->path, &name);
+	if (dir_fd < 0)
+		return;
+	n = readlinkat(dir_fd, name, d->target, sizeof(d->target) - 1);
+	if (n < 0)
+		return;
+	d->target[n] = '\0';
+	notes->target = d->target;
+	notes->leaves = source && source_link_leaves(source, c->path,
+						     d->target);
+}
+
 static int show_one(struct diff *d, const struct change *c)
 {
 	struct show_notes notes = {
@@ -68,6 +96,7 @@ static int show_one(struct diff *d, const struct change *c)
 		notes.from = renames_from(&d->renames, c->path);
 	if (c->kind == CHANGE_DELETED)
 		notes.to = renames_to(&d->renames, c->path);
+	note_target(d, c, &notes);
 	return show_change(&d->show, c, &notes, d->err);
 }
 
@@ -139,6 +168,7 @@ static int show_sorted(struct diff *d, struct sorted *sorted, int upper,
 	if (r < 0)
 		return r;
 	renames_init(&d->renames, upper, below);
+	tree_init(&d->upper, upper);
 	r = sorted_each(sorted, renames_add, &d->renames);
 	if (r == 0)
 		renames_find(&d->renames);
@@ -150,6 +180,7 @@ static int show_sorted(struct diff *d, struct sorted *sorted, int upper,
 	if (r == 0)
 		r = remark_left_out(d);
 	renames_done(&d->renames);
+	tree_done(&d->upper);
 	if (r < 0 && !d->show.report.failed && err->code == 0)
 		error_set(err, r, "cannot show the changes: %s", strerror(-r));
 	return r;

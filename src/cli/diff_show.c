@@ -55,6 +55,8 @@ static void print_notes(struct buf *out, const struct change *c,
 {
 	if (c->kind == CHANGE_MODIFIED && c->mode != c->mode_before)
 		print_modes(out, c->mode_before, c->mode);
+	if (notes->target)
+		report_target(out, notes->target, notes->leaves);
 	if (notes->from) {
 		buf_add_str(out, "  moved from ");
 		report_path(out, notes->from);
@@ -278,6 +280,7 @@ static int write_json(struct show *s, const struct change *c, const char *path,
 		r = put_patch(s, c, notes, err);
 	json_put_text(w, "path", path);
 	json_put_uint(w, "size", c->size);
+	json_put_text(w, "target", notes->target);
 	json_object_end(w);
 	if (r == 0)
 		r = w->failed;

@@ -28,6 +28,8 @@ struct show {
 struct show_notes {
 	const char *held;
 	const char *from, *to; /* of a file that was moved */
+	const char *target;    /* of a link */
+	bool leaves;	       /* it leads out of the source */
 	uint64_t size_before;
 };
 

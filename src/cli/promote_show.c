@@ -7,6 +7,7 @@
 #include "base/glob.h"
 #include "base/io.h"
 #include "cli/promote_private.h"
+#include "workspace/source.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -60,6 +61,13 @@ static char *whole_path(const struct promote *p, size_t i,
 			  e->path, slash ? "/" : "");
 }
 
+/* Where a link that comes leads to; NULL: it is none. */
+static const char *target_of(const struct journal_entry *e)
+{
+	return e->act != ACT_LEAVE && *journal_reason(e) ? journal_reason(e)
+							 : NULL;
+}
+
 static int print_entry(struct promote *p, size_t i,
 		       const struct journal_entry *e, struct buf *out)
 {
@@ -78,6 +86,10 @@ static int print_entry(struct promote *p, size_t i,
 	report_path(out, path);
 	if (is_left(p, e))
 		buf_addf(out, ": %s", reason_of(e));
+	else if (target_of(e))
+		report_target(out, target_of(e),
+			      source_link_leaves(p->layers.items[i].source,
+						 e->path, target_of(e)));
 	return buf_add_char(out, '\n');
 }
 
@@ -96,6 +108,7 @@ static int write_entry(struct promote *p, size_t i,
 	if (e->part == PART_REF)
 		promote_write_ref(w, journal_reason(e));
 	json_put_string(w, "result", is_left(p, e) ? class_of(e) : "promoted");
+	json_put_text(w, "target", target_of(e));
 	json_object_end(w);
 	return w->failed ? w->failed : report_flush(&p->report);
 }

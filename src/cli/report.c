@@ -103,3 +103,11 @@ int report_path(struct buf *out, const char *path)
 		return buf_add(out, path, len);
 	return buf_add(out, quoted.data, quoted.len);
 }
+
+void report_target(struct buf *out, const char *target, bool leaves)
+{
+	buf_add_str(out, " -> ");
+	report_path(out, target);
+	if (leaves)
+		buf_add_str(out, "  leads out of the source");
+}

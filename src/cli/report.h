@@ -42,4 +42,7 @@ void report_note(const char *text);
 /* A path for people: as it is, or quoted where anything in it is unusual. */
 int report_path(struct buf *out, const char *path);
 
+/* " -> TARGET", and whether that lies outside of the source. */
+void report_target(struct buf *out, const char *target, bool leaves);
+
 #endif

@@ -113,7 +113,9 @@ struct journal_entry {
 	int64_t old_mtime_ns;
 	/* After it was placed, or restored: the change time in the source. */
 	int64_t ctime_ns;
-	char path[]; /* a NUL behind it; then the reason and its NUL */
+	/* A NUL behind it; then why it is left, or where a link leads, and a
+	 * NUL. */
+	char path[];
 };
 
 /* Why a planned path was skipped. */
@@ -156,7 +158,10 @@ struct journal {
 /* Makes the journal in dir_fd, which it takes, replacing a new one. */
 int journal_create(struct journal *j, int dir_fd,
 		   const struct journal_head *head);
-/* Appends. path and, with ACT_LEAVE, reason are copied. 0 or negative. */
+/*
+ * Appends; path and reason are copied. Of what comes reason is a link's target,
+ * or "". 0 or negative.
+ */
 int journal_add(struct journal *j, const struct journal_entry *e,
 		const char *path, const char *reason);
 /* Writes what is left, and the head, and maps it. */

@@ -12,9 +12,11 @@
 #include "workspace/walk.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void plan_done(struct plan *p)
 {
@@ -138,21 +140,39 @@ static void count(struct plan *p, const struct journal_entry *e)
 	p->counts.bytes += e->new_size;
 }
 
+/* Where a link that comes leads to, for whoever is asked; "": it is none. */
+static int read_target(const struct journal_entry *e,
+		       const struct change_place *at, char target[PATH_MAX])
+{
+	ssize_t n = 0;
+
+	if (S_ISLNK(e->mode) && (e->act == ACT_ADD || e->act == ACT_REPLACE))
+		n = readlinkat(at->upper_fd, at->name, target, PATH_MAX - 1);
+	if (n < 0)
+		return errno == EINVAL || errno == ENOENT ? -ESTALE : -errno;
+	target[n] = '\0';
+	return 0;
+}
+
 static int add(struct plan *p, const struct change_place *at,
 	       struct journal_entry *e, const char *path)
 {
 	const uint64_t known[] = {e->act, e->mode, e->old_ino, e->old_size,
 				  (uint64_t)e->old_mtime_ns};
-	int r = 0;
+	char target[PATH_MAX];
+	int r = read_target(e, at, target);
 
+	if (r < 0)
+		return fail(p, r, "read", path);
 	plan_mix(p, path, strlen(path) + 1);
 	plan_mix(p, known, sizeof(known));
+	plan_mix(p, target, strlen(target));
 	if (p->copy && (e->act == ACT_ADD || e->act == ACT_REPLACE))
 		r = stage_copy(&p->stage, at, e->mode, e);
 	if (r < 0)
 		return fail(p, r, "copy", path);
 	count(p, e);
-	r = journal_add(p->journal, e, path, "");
+	r = journal_add(p->journal, e, path, target);
 	return r < 0 ? fail(p, r, "note", path) : 0;
 }
 

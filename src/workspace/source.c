@@ -252,3 +252,27 @@ int source_find(const char *wanted, const char *workdir, const char *home,
 	};
 	return 0;
 }
+
+bool source_link_leaves(const char *source, const char *path,
+			const char *target)
+{
+	size_t depth = 0;
+
+	if (target[0] == '/')
+		return !path_is_normal(target) ||
+		       !path_is_below(target, source);
+	for (; *path; path++)
+		depth += *path == '/';
+	while (*target) {
+		size_t n = strcspn(target, "/");
+
+		if (n == 2 && !memcmp(target, "..", 2)) {
+			if (depth-- == 0)
+				return true;
+		} else if (n > 1 || (n == 1 && target[0] != '.')) {
+			depth++;
+		}
+		target += n + (target[n] == '/');
+	}
+	return false;
+}

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/str.h"
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 struct source {
@@ -37,5 +38,12 @@ struct source {
 int source_find(const char *wanted, const char *workdir, const char *home,
 		uid_t uid, struct source *ret, struct error *err);
 void source_done(struct source *s);
+
+/*
+ * Does a link at path, relative to a source, lead out of it? By the names alone:
+ * a link on the way is not followed.
+ */
+bool source_link_leaves(const char *source, const char *path,
+			const char *target);
 
 #endif
