@@ -74,8 +74,6 @@ static int add_below(struct layers *l, int fd, const char *recorded,
 		return error_errno(err, "cannot look at %s", recorded);
 	if (below < 0 && !(gone_too && below == -ENOENT))
 		return below;
-	if (below >= 0 && fstat(below, &st) < 0)
-		return error_errno(err, "cannot read %s", recorded);
 	*layer = (struct promote_layer){
 		.fd = fd,
 		.source_fd = below < 0 ? -1 : below,
