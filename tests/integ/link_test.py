@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # limit: 120 s
-"""Links that lead elsewhere: what an agent leaves, and what the host has put in
-a task's way since."""
+"""Names that stand for something else: links that an agent leaves, those that the
+host has put in a task's way since, and files under another name."""
 import os
 import sys
 
@@ -56,6 +56,20 @@ def links_are_shown_with_what_they_lead_to(box):
     equal(found['d/in'], '../readme')
     shown = promote(box, task).expect(0).out.decode().splitlines()
     equal(shown, lines + [f'M  readme -> ../up{out}'])
+
+
+@case
+def what_was_renamed_comes_again_after_an_undo(box):
+    for name in ('f', 'dir/f', 'g'):
+        box.write(name, name)
+    task = task_of(box.sh('mv f h; mv dir/f dir/h; ln g k; echo x >>g',
+                          '--json'))
+    for _ in range(2):
+        promote(box, task).expect(0)
+        equal(sorted(x for x in os.listdir(box.source) if x[0] != '.'),
+              ['dir', 'g', 'h', 'k'])
+        equal(os.listdir(f'{box.source}/dir'), ['h'])
+        box.pinfold('undo', task).expect(0)
 
 
 if __name__ == '__main__':

@@ -601,20 +601,6 @@ def a_source_that_is_gone_or_another_one_is_named(box):
 
 
 @case
-def what_was_renamed_comes_again_after_an_undo(box):
-    for name in ('f', 'dir/f', 'g'):
-        box.write(name, name)
-    task = task_of(box.sh('mv f h; mv dir/f dir/h; ln g k; echo x >>g',
-                          '--json'))
-    for _ in range(2):
-        promote(box, task).expect(0)
-        equal([x for x in listed(box) if x[0] != '.'],
-              ['dir', 'g', 'h', 'k'])
-        equal(os.listdir(f'{box.source}/dir'), ['h'])
-        box.pinfold('undo', task).expect(0)
-
-
-@case
 def a_directory_that_the_host_moved_into_place_is_a_conflict(box):
     box.write('a/b/f', 'first')
     box.write('other/b/f', 'second')
