@@ -36,6 +36,7 @@ void record_done(struct record *r)
 	strlist_done(&r->tools);
 	strlist_done(&r->carried);
 	strlist_done(&r->tool_env);
+	strlist_done(&r->sockets);
 	free(r->source);
 	free(r->workdir);
 	free(r->home);

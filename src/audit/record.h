@@ -80,8 +80,9 @@ struct record {
 	uint64_t argv_dropped; /* bytes that a record read from disk leaves out */
 	struct strlist labels; /* "K=V" */
 	/* Directories of the host: tool chains shown, and what was carried in
-	 * (caches). The variables that point to them. */
+	 * (caches, agents). The variables that point to them. */
 	struct strlist tools, carried, tool_env;
+	struct strlist sockets; /* of the host, that could be used */
 	char *source;   /* host path, or NULL for none */
 	char *workdir;
 	char *home;     /* of the commands */

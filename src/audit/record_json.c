@@ -67,6 +67,7 @@ static const struct field record_fields[] = {
 	FIELD(refusals_dropped, TYPE_UINT),
 	{"schema", TYPE_SCHEMA, 0},
 	FIELD(signal, TYPE_INT),
+	FIELD(sockets, TYPE_STRINGS),
 	FIELD(source, TYPE_STRING),
 	FIELD(started_us, TYPE_UINT),
 	FIELD(state, TYPE_STATE),

@@ -238,6 +238,25 @@ static void add_name(struct buf *text, const char *path)
 		buf_add_str(text, buf_str(&quoted));
 }
 
+static void say_withheld(const struct launch *l)
+{
+	AUTO_BUF struct buf text = BUF_INIT(8192);
+
+	if (l->withheld.n == 0)
+		return;
+	for (size_t i = 0; i < l->withheld.n && i < NAMED; i++) {
+		buf_add_str(&text, i > 0 ? ", " : "");
+		add_name(&text, l->withheld.items[i]);
+	}
+	if (l->withheld.n > NAMED)
+		buf_addf(&text, " and %zu more", l->withheld.n - NAMED);
+	buf_addf(&text, " %s not shown, because %s seem%s to hold a token "
+		 "(files.agents)", l->withheld.n == 1 ? "was" : "were",
+		 l->withheld.n == 1 ? "it" : "they",
+		 l->withheld.n == 1 ? "s" : "");
+	report_note(buf_str(&text));
+}
+
 void launch_say_hidden(const struct launch *l)
 {
 	const struct strlist *found = &l->secrets.found;
@@ -246,6 +265,7 @@ void launch_say_hidden(const struct launch *l)
 	AUTO_BUF struct buf source = BUF_INIT(65536);
 	AUTO_FREE char *path = NULL;
 
+	say_withheld(l);
 	if (l->plan.spec.hide.git_config)
 		report_note("secrets in .git/config were left out");
 	if (n == 0)

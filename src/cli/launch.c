@@ -8,6 +8,7 @@
 #include "cli/git_author.h"
 #include "cli/identity.h"
 #include "cli/policy_source.h"
+#include "cli/report.h"
 #include "cli/tools.h"
 #include "confine/cgroup.h"
 #include "task/delegate.h"
@@ -55,6 +56,7 @@ void launch_done(struct launch *l)
 	state_close(&l->state);
 	if (l->policy_known)
 		policy_done(&l->policy);
+	strlist_done(&l->withheld);
 	launch_init(l);
 }
 
@@ -219,6 +221,9 @@ static int fill_tools(struct launch *l, struct error *err)
 	move_list(&s->carried_at, &t.carried_at);
 	move_list(&s->masked, &t.masked);
 	move_list(&s->tool_env, &t.env);
+	move_list(&s->seeds, &t.seeds);
+	move_list(&s->seed_texts, &t.seed_texts);
+	move_list(&l->withheld, &t.withheld);
 	return 0;
 }
 
@@ -229,6 +234,13 @@ static uint64_t half_of_memory(void)
 	if (sysinfo(&info) < 0)
 		return LIMIT_NONE;
 	return (uint64_t)info.totalram * info.mem_unit / 2;
+}
+
+static int copy_lists(struct sandbox_spec *s, const struct policy *p)
+{
+	int r = copy_list(&s->write, &p->write);
+
+	return r < 0 ? r : copy_list(&s->sockets, &p->sockets);
 }
 
 static int fill_spec(struct launch *l, struct error *err)
@@ -258,7 +270,7 @@ static int fill_spec(struct launch *l, struct error *err)
 	}
 	if (!s->id || (l->source.path && !s->source) ||
 	    fill_read(l) < 0 ||
-	    copy_list(&s->write, &l->policy.write) < 0)
+	    copy_lists(s, &l->policy) < 0)
 		return error_set(err, -ENOMEM, "out of memory");
 	r = fill_tools(l, err);
 	return r < 0 ? r : launch_hide(l, err);
@@ -499,6 +511,22 @@ static int prepare(struct launch *l, const struct options *o, bool stay,
 	return r;
 }
 
+/* What an agent lacks here it could only guess. */
+static void say_agents(const struct launch *l)
+{
+	AUTO_BUF struct buf text = BUF_INIT(1024);
+
+	if (l->policy.agents.n == 0)
+		return;
+	buf_add_str(&text, "note: ");
+	for (size_t i = 0; i < l->policy.agents.n; i++)
+		buf_addf(&text, "%s%s", i > 0 ? ", " : "",
+			 l->policy.agents.items[i]);
+	buf_add_str(&text, " cannot reach a model: this version of pinfold has "
+			   "no network");
+	report_note(buf_str(&text));
+}
+
 int launch_start(struct launch *l, const struct options *o, bool stay,
 		 struct error *err)
 {
@@ -529,6 +557,8 @@ int launch_start(struct launch *l, const struct options *o, bool stay,
 		r = error_set(err, -EINTR, "interrupted");
 	if (r < 0)
 		give_up(l);
+	else
+		say_agents(l);
 	return r;
 }
 

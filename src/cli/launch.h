@@ -32,6 +32,7 @@ struct launch {
 	int task_fd, lock_fd;
 	int hide_fd; /* holds plan.spec.hide_path */
 	bool policy_known;
+	struct strlist withheld; /* settings of agents that hold tokens */
 	/* What is hidden beside what the policy names: how many files, and the
 	 * first ones of them. */
 	struct secrets secrets;
@@ -50,7 +51,10 @@ int launch_hide(struct launch *l, struct error *err);
 /* A directory of the state directory, made if it is not there; -1: none. */
 int launch_state_dir(const struct state *s, const char *name);
 
-/* Says which files were hidden without the policy's naming them, if any. */
+/*
+ * Says what was kept back without the policy's naming it, if anything: files of
+ * the source, settings of agents.
+ */
 void launch_say_hidden(const struct launch *l);
 
 /* Says which other mounts below the source the task saw empty, if any. */

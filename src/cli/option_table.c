@@ -38,12 +38,16 @@ const struct option_row option_rows[OPT_COUNT] = {
 	},
 	[OPT_PRESET] = {
 		.name = "preset", .argument = ARGUMENT_REQUIRED,
-		.metavar = "NAME", .words = "offline",
+		.metavar = "NAME",
+		.words = "aider claude-code codex gemini-cli offline opencode",
 		.excludes = OPTION_BIT(OPT_POLICY),
 		.help = "use this policy of pinfold's own",
 		.manual =
 "One of the policies that come with pinfold. offline: the system and the "
-"source can be read, changes are held back, there is no network.",
+"source can be read, changes are held back, there is no network. aider, "
+"claude-code, codex, gemini-cli, opencode: the same with what of that agent's "
+"own directories in the home is settings, without its credentials and "
+"conversations; its model cannot be reached, as there is no network.",
 	},
 	[OPT_TIER] = {
 		.name = "tier", .argument = ARGUMENT_REQUIRED,

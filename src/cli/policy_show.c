@@ -89,8 +89,6 @@ static const struct row files_after[] = {
 	 IMPLICIT, "tmpfs, bind mounts of the devices named, own devpts"},
 	{"files", "every other path", "not present", "default deny",
 	 "mount namespace with a root of its own"},
-	{"files", "Unix sockets and FIFOs of the host", "dead", "default deny",
-	 "grants are overlays; abstract names end at the network namespace"},
 };
 
 static const struct row network[] = {
@@ -210,28 +208,64 @@ static void add_denied(struct rows *rows, const struct policy *p)
 	}
 }
 
-/* "a tool chain (cargo)": what was found, where it is inside, and as what. */
-static void add_found(struct rows *rows, const struct strlist *paths,
-		      const struct strlist *by, const char *permits,
+/* "tool chain (cargo)": what was found, where it is inside, and as what. */
+static void add_found(struct rows *rows, const char *path, const char *by,
+		      const char *permits, const char *rule,
 		      const char *mechanism)
 {
-	for (size_t i = 0; i < paths->n; i++) {
-		AUTO_BUF struct buf text = BUF_INIT(512);
+	AUTO_BUF struct buf text = BUF_INIT(512);
 
-		buf_addf(&text, "%s (%s)", permits, by->items[i]);
-		add(rows, (struct row){"files", paths->items[i],
-				       own(rows, buf_str(&text)),
-				       "files.toolchains: auto", mechanism});
-	}
+	buf_addf(&text, "%s (%s)", permits, by);
+	add(rows, (struct row){"files", path, own(rows, buf_str(&text)), rule,
+			       mechanism});
 }
 
-static void add_tools(struct rows *rows, const struct tools *t)
+static void add_tools(struct rows *rows, const struct policy *p,
+		      const struct tools *t)
 {
-	add_found(rows, &t->shown, &t->shown_by, "read, execute: tool chain",
-		  "overlay (read-only) without files of credentials");
-	add_found(rows, &t->carried_at, &t->carried_by,
-		  "read, write: cache; what is written ends with the task",
-		  "overlay, its upper layer in memory");
+	for (size_t i = 0; i < t->shown.n; i++)
+		add_found(rows, t->shown.items[i], t->shown_by.items[i],
+			  "read, execute: tool chain",
+			  "files.toolchains: auto",
+			  "overlay (read-only) without files of credentials");
+	for (size_t i = 0; i < t->carried.n; i++) {
+		const char *by = t->carried_by.items[i];
+		bool agent = strlist_has(&p->agents, by);
+
+		add_found(rows, t->carried_at.items[i], by,
+			  agent ? "read, write: settings; what is written "
+				  "ends with the task"
+				: "read, write: cache; what is written ends "
+				  "with the task",
+			  agent ? "files.agents" : "files.toolchains: auto",
+			  "overlay, its upper layer in memory");
+	}
+	for (size_t i = 0; i < t->seeds.n; i++)
+		add(rows, (struct row){"files", t->seeds.items[i],
+				       "read, write: settings, in the home; "
+				       "what is written ends with the task",
+				       "files.agents", "copy"});
+	for (size_t i = 0; i < t->withheld.n; i++)
+		add(rows, (struct row){"files", t->withheld.items[i],
+				       "not present: it seems to hold a token",
+				       "files.agents", "default deny"});
+}
+
+static void add_sockets(struct rows *rows, const struct policy *p)
+{
+	for (size_t i = 0; i < p->sockets.n; i++)
+		add(rows, (struct row){"files", p->sockets.items[i],
+				       "connect", "files.sockets",
+				       "bind mount of the socket; its server "
+				       "acts with its own rights"});
+	add(rows, (struct row){"files",
+			       p->sockets.n ? "other Unix sockets and FIFOs of "
+					      "the host"
+					    : "Unix sockets and FIFOs of the "
+					      "host",
+			       "dead", "default deny",
+			       "grants are overlays; abstract names end at the "
+			       "network namespace"});
 }
 
 static void add_files(struct rows *rows, const struct policy *p,
@@ -243,11 +277,12 @@ static void add_files(struct rows *rows, const struct policy *p,
 		  "overlay with an empty upper layer (read-only) + Landlock");
 	add_paths(rows, &p->write, "read, write; changes are held back",
 		  "files.write", "overlay with an upper layer + Landlock");
-	add_tools(rows, t);
+	add_tools(rows, p, t);
 	add_denied(rows, p);
 	add_paths(rows, &p->protect, "held back at promotion", "files.protect",
 		  "path of each change");
 	ADD_ALL(rows, files_after);
+	add_sockets(rows, p);
 }
 
 static void add_environment(struct rows *rows, const struct policy *p,

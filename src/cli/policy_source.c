@@ -217,10 +217,36 @@ static int check_home(const struct policy_files *f, const struct policy *p,
 	return r < 0 ? r : check_list(home, &p->write, "files.write", err);
 }
 
-static int check_one(const char *field, const char *path, bool directory,
+static int bad_grant(const char *field, const char *path, const char *why,
 		     struct error *err)
 {
 	AUTO_BUF struct buf quoted = BUF_INIT(4096);
+
+	str_quote(&quoted, path, 500);
+	return error_set(err, -EINVAL, "%s: cannot grant %s: %s", field,
+			 buf_str(&quoted), why);
+}
+
+/* What is no socket, or one that the command's user cannot connect to. */
+static int check_socket(const char *path, struct error *err)
+{
+	const char *why = NULL;
+	struct stat st;
+
+	if (lstat(path, &st) < 0)
+		why = strerror(errno);
+	else if (!S_ISSOCK(st.st_mode))
+		why = "it is no socket";
+	else if (geteuid() == 0 && (st.st_mode & 0002) == 0)
+		why = "its mode does not let everybody write, and a command "
+		      "that root starts is nobody else; run pinfold as its "
+		      "owner";
+	return why ? bad_grant("files.sockets", path, why, err) : 0;
+}
+
+static int check_one(const char *field, const char *path, bool directory,
+		     struct error *err)
+{
 	const char *why = NULL;
 	struct stat st;
 
@@ -232,11 +258,7 @@ static int check_one(const char *field, const char *path, bool directory,
 		why = "it is no directory; name the one that holds it";
 	else if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
 		why = "only directories and regular files can be granted";
-	if (!why)
-		return 0;
-	str_quote(&quoted, path, 500);
-	return error_set(err, -EINVAL, "%s: cannot grant %s: %s", field,
-			 buf_str(&quoted), why);
+	return why ? bad_grant(field, path, why, err) : 0;
 }
 
 /* Whether what is granted is there, and of a kind that can be. */
@@ -248,6 +270,8 @@ static int check_grants(const struct policy *p, struct error *err)
 		r = check_one("files.read", p->read.items[i], false, err);
 	for (size_t i = 0; i < p->write.n && r == 0; i++)
 		r = check_one("files.write", p->write.items[i], true, err);
+	for (size_t i = 0; i < p->sockets.n && r == 0; i++)
+		r = check_socket(p->sockets.items[i], err);
 	return r;
 }
 

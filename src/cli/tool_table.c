@@ -60,6 +60,7 @@ const struct tool tools[] = {
 	{.name = "pnpm", .variable = "PNPM_HOME", .place = "@data/pnpm",
 	 .show = {"."}, .caches = {"store"},
 	 .mask = {".npmrc", "global/*/.npmrc", "nodejs/*/etc/npmrc"}},
+	{.name = "pnpm", .place = "@cache/pnpm", .caches = {"."}},
 	{.name = "npm", .variable = "NPM_CONFIG_PREFIX",
 	 .place = ".npm-global", .show = {"bin", "lib"}},
 	{.name = "npm", .variable = "npm_config_cache", .place = ".npm",

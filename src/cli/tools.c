@@ -39,6 +39,9 @@ void tools_done(struct tools *t)
 	strlist_done(&t->carried_by);
 	strlist_done(&t->masked);
 	strlist_done(&t->env);
+	strlist_done(&t->seeds);
+	strlist_done(&t->seed_texts);
+	strlist_done(&t->withheld);
 	*t = (struct tools){0};
 }
 
@@ -83,28 +86,27 @@ static bool is_denied(const struct policy *p, const char *path)
 	return any_covers(&p->deny, path);
 }
 
-/* A directory that may be shown: ours or root's, and nothing secret. */
-static bool is_fit(const struct finder *f, const char *path)
+bool tools_fit(const struct tools_where *w, const char *path)
 {
 	struct stat st;
 
 	return lstat(path, &st) == 0 && S_ISDIR(st.st_mode) &&
 	       (st.st_uid == 0 || st.st_uid == geteuid()) &&
-	       !path_is_below(f->w->home, path) &&
-	       !is_denied(f->w->policy, path) && !policy_grant_fault(path);
+	       !path_is_below(w->home, path) &&
+	       !is_denied(w->policy, path) && !policy_grant_fault(path);
 }
 
 /* ---- what is hidden ---- */
 
-static int add_mask(struct finder *f, const char *root, const char *below)
+static int add_mask(struct tools *t, const char *root, const char *below)
 {
 	char *path = str_format("%s/%s", root, below);
 
-	return strlist_take(&f->t->masked, path);
+	return strlist_take(&t->masked, path);
 }
 
 /* Of "a/STAR/b" what one name in the place of the star makes. */
-static int expand_name(struct finder *f, const char *root, const char *pattern,
+static int expand_name(struct tools *t, const char *root, const char *pattern,
 		       const char *name)
 {
 	int n = (int)strcspn(pattern, "*");
@@ -113,11 +115,11 @@ static int expand_name(struct finder *f, const char *root, const char *pattern,
 	if (str_eq(name, ".") || str_eq(name, ".."))
 		return 0;
 	path = str_format("%.*s%s%s", n, pattern, name, pattern + n + 1);
-	return path ? add_mask(f, root, path) : -ENOMEM;
+	return path ? add_mask(t, root, path) : -ENOMEM;
 }
 
 /* "a/STAR/b": b below each directory of a. */
-static int expand_mask(struct finder *f, const char *root, const char *pattern)
+static int expand_mask(struct tools *t, const char *root, const char *pattern)
 {
 	AUTO_FREE char *dir = str_format("%s/%.*s", root,
 					 (int)strcspn(pattern, "*"), pattern);
@@ -133,7 +135,18 @@ static int expand_mask(struct finder *f, const char *root, const char *pattern)
 	while (r == 0 && (e = readdir(d)))
 		r = n++ == VERSIONS_MAX
 			    ? -E2BIG
-			    : expand_name(f, root, pattern, e->d_name);
+			    : expand_name(t, root, pattern, e->d_name);
+	return r;
+}
+
+int tools_expand_masks(struct tools *t, const char *root,
+		       const char *const *patterns)
+{
+	int r = 0;
+
+	for (; *patterns && r == 0; patterns++)
+		r = strchr(*patterns, '*') ? expand_mask(t, root, *patterns)
+					   : add_mask(t, root, *patterns);
 	return r;
 }
 
@@ -141,12 +154,8 @@ static int add_masks(struct finder *f, const struct tool *tool,
 		     const char *root)
 {
 	const struct strlist *deny = &f->w->policy->deny;
-	int r = 0;
+	int r = tools_expand_masks(f->t, root, tool->mask);
 
-	for (size_t i = 0; tool->mask[i] && r == 0; i++)
-		r = strchr(tool->mask[i], '*')
-			    ? expand_mask(f, root, tool->mask[i])
-			    : add_mask(f, root, tool->mask[i]);
 	for (size_t i = 0; i < deny->n && r == 0; i++) {
 		if (deny->items[i][0] == '/' &&
 		    path_is_below(deny->items[i], root))
@@ -211,7 +220,7 @@ static char *part_of(const struct finder *f, const char *root,
 				       : str_format("%s/%s", root, below);
 	AUTO_FREE char *real = NULL;
 
-	if (!path || !is_fit(f, path))
+	if (!path || !tools_fit(f->w, path))
 		return NULL;
 	real = realpath(path, NULL);
 	return real && str_eq(real, path) ? strdup(path) : NULL;
@@ -442,6 +451,8 @@ static int find(struct finder *f)
 					   : take_usual(f, &tools[i], false);
 	}
 	drop_inner(f->t);
+	if (r == 0)
+		r = tools_add_agents(f->w, f->t);
 	return r < 0 ? r : tools_add_path(f->w, &f->path, f->t);
 }
 

@@ -1,6 +1,7 @@
 /*
- * The caller's tool chains and package caches (files.toolchains): what of the
- * host a sandbox shows beside what a policy names. Only places that are known
+ * The caller's tool chains and package caches (files.toolchains) and the
+ * settings of its agents (files.agents): what of the host a sandbox shows beside
+ * the paths that a policy names. Only places that are known
  * are looked at, and no tree is walked: what it costs does not grow with them.
  */
 #ifndef PINFOLD_CLI_TOOLS_H
@@ -24,6 +25,8 @@ struct tools {
 	struct strlist carried, carried_at, carried_by;
 	struct strlist masked; /* paths below these that are hidden */
 	struct strlist env;    /* NAME=value, PATH among them */
+	/* Of agents: files for the sandbox's home, and what is kept back. */
+	struct strlist seeds, seed_texts, withheld;
 };
 
 #define AUTO_TOOLS __attribute__((cleanup(tools_done)))
@@ -39,7 +42,18 @@ void tools_done(struct tools *t);
 int tools_find(const struct tools_where *w, struct tools *ret,
 	       struct error *err);
 
-/* ---- between tools.c and tools_path.c ---- */
+/* ---- between the files of this module ---- */
+
+/* A directory that may be shown: the caller's or root's, and nothing secret. */
+bool tools_fit(const struct tools_where *w, const char *path);
+/*
+ * Adds what patterns (NULL-ended) name below root to t->masked; a "*" stands for
+ * each of the names that are there now. -E2BIG: too many to be understood.
+ */
+int tools_expand_masks(struct tools *t, const char *root,
+		       const char *const *patterns);
+/* agents.c: adds what files.agents names. 0 or negative. */
+int tools_add_agents(const struct tools_where *w, struct tools *t);
 
 /* Does the sandbox show path (normal), with these? */
 bool tools_visible(const struct tools_where *w, const struct tools *t,

@@ -13,6 +13,42 @@
 #include <errno.h>
 #include <string.h>
 
+/*
+ * Servers that do for anybody who reaches them what the sandbox is there to
+ * refuse. Globs over paths without their first slash.
+ */
+static const struct {
+	const char *glob, *why;
+} socket_faults[] = {
+	{"**/docker.sock", "gives whoever reaches it the host"},
+	{"**/podman/**", "gives whoever reaches it the host"},
+	{"**/containerd/**", "gives whoever reaches it the host"},
+	{"**/crio/**", "gives whoever reaches it the host"},
+	{"**/buildkit/**", "gives whoever reaches it the host"},
+	{"**/libvirt/**", "gives whoever reaches it the host"},
+	{"**/lxd/**", "gives whoever reaches it the host"},
+	{"**/incus/**", "gives whoever reaches it the host"},
+	{"**/snapd*", "gives whoever reaches it the host"},
+	{"run/dbus/**", "starts programs on the host"},
+	{"run/user/*/bus", "starts programs on the host"},
+	{"run/user/*/dbus-*", "starts programs on the host"},
+	{"run/systemd/**", "starts programs on the host"},
+	{"run/user/*/systemd/**", "starts programs on the host"},
+	{"**/pinfold/**", "is pinfold's own"},
+	{"**/vscode-*", "is an editor's, which runs what it is asked to"},
+	{"**/*-ide-*", "is an editor's, which runs what it is asked to"},
+	{"**/nvim*", "is an editor's, which runs what it is asked to"},
+	{"**/emacs*/**", "is an editor's, which runs what it is asked to"},
+	{"tmp/tmux-*/**", "is a terminal's, which runs what it is asked to"},
+	{"**/*screen*/**", "is a terminal's, which runs what it is asked to"},
+	{"tmp/.X11-unix/**", "is a display, which takes and makes keystrokes"},
+	{"**/wayland-*", "is a display, which takes and makes keystrokes"},
+	{"tmp/ssh-*/**", "is a key agent, which signs what it is asked to"},
+	{"**/*ssh-agent*", "is a key agent, which signs what it is asked to"},
+	{"**/S.gpg-agent*", "is a key agent, which signs what it is asked to"},
+	{"**/keyring/**", "is a key agent, which signs what it is asked to"},
+};
+
 /* Parts of paths under which users keep secrets. */
 static const char *const secret_parts[] = {
 	".ssh",     ".gnupg",   ".aws",        ".azure",  ".kube",
@@ -189,6 +225,23 @@ static int check_files(const struct policy *p, struct error *err)
 	return r;
 }
 
+static int check_sockets(const struct policy *p, struct error *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < p->sockets.n && r == 0; i++) {
+		const char *path = p->sockets.items[i];
+
+		for (size_t k = 0; k < ARRAY_SIZE(socket_faults); k++) {
+			if (glob_match(socket_faults[k].glob, path + 1))
+				return bad_rule(err, "files.sockets", path,
+						socket_faults[k].why);
+		}
+		r = check_grant(p, "files.sockets", path, err);
+	}
+	return r;
+}
+
 static int check_env(const struct policy *p, struct error *err)
 {
 	for (size_t i = 0; i < p->env_pass.n; i++) {
@@ -228,6 +281,8 @@ int policy_check(const struct policy *p, struct error *err)
 {
 	int r = check_files(p, err);
 
+	if (r == 0)
+		r = check_sockets(p, err);
 	if (r == 0)
 		r = check_env(p, err);
 	if (r == 0)
@@ -342,6 +397,10 @@ int policy_warnings(const struct policy *p, struct strlist *ret)
 	warn_paths(p, ret, &r);
 	warn_globs(p, ret, &r);
 	r = warn_variables(p, ret, r);
+	for (size_t i = 0; i < p->agents.n; i++)
+		warn(ret, &r, "files.agents", p->agents.items[i],
+		     "starts, and cannot reach its model: this version has no "
+		     "network", NULL);
 	if (p->nesting)
 		warn(ret, &r, "nesting", NULL,
 		     "Landlock is dropped; user namespaces, mount, "

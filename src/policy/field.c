@@ -17,6 +17,8 @@ static const char *const tier_values[] = {"auto",    "container", "gvisor",
 static const char *const identity_values[] = {"single", "range", NULL};
 static const char *const workspace_values[] = {"auto", "overlay", "copy",
 					       "direct", NULL};
+const char *const policy_agents[] = {"aider",	 "claude-code", "codex",
+				     "gemini-cli", "opencode",	NULL};
 static const char *const toolchains_values[] = {"off", "auto", NULL};
 static const char *const enforce_values[] = {"best", "hard", NULL};
 static const char *const image_values[] = {"host", NULL};
@@ -84,6 +86,18 @@ const struct policy_field policy_fields[] = {
 		   "only be narrowed."},
 	{.name = "files", .type = FIELD_SECTION,
 	 .help = "what of the host's files the task sees"},
+	{.name = "files.agents", .type = FIELD_CHOICES, AT(agents),
+	 .values = policy_agents, .example = "[codex]",
+	 .help = "coding agents whose settings are there",
+	 .manual = "aider, claude-code, codex, gemini-cli or opencode: what of "
+		   "the agent's own directories in the home is settings, "
+		   "instructions, commands, skills and the like is there, and "
+		   "what it writes there ends with the task. Its credentials, "
+		   "conversations, logs and locks of editors are not, nor is a "
+		   "file of settings that seems to hold a token, which is "
+		   "named at the end. A key of the model's host is passed by "
+		   "name (--env OPENAI_API_KEY). There is no network yet: the "
+		   "agent starts, and cannot reach its model."},
 	{.name = "files.deny", .type = FIELD_DENY, AT(deny),
 	 .example = "[deploy/keys, \"**/*.pem\"]",
 	 .help = "paths that are hidden from the task",
@@ -115,8 +129,16 @@ const struct policy_field policy_fields[] = {
 	 .help = "paths of the host that the task may read",
 	 .manual = "Absolute. The system's directories (/usr, /etc and the "
 		   "like) and the source are there without being listed."},
-	{.name = "files.sockets", .type = FIELD_REFUSED,
-	 .help = "Unix sockets of the host that are passed on"},
+	{.name = "files.sockets", .type = FIELD_PATHS, AT(sockets),
+	 .example = "[/run/postgresql/.s.PGSQL.5432]",
+	 .help = "Unix sockets of the host that the task may use",
+	 .manual = "Absolute paths of sockets that exist when the task starts. "
+		   "All others are dead inside. A server behind a socket acts "
+		   "with its own rights: those of container engines, system "
+		   "and session buses, key agents, editors and displays, which "
+		   "would give a command the host, are refused. A server that "
+		   "makes its socket anew is not reached by tasks that run "
+		   "already."},
 	{.name = "files.toolchains", .type = FIELD_ENUM, AT(toolchains),
 	 .values = toolchains_values, .order = ORDER_HIGHER_IS_WIDER,
 	 .fallback = TOOLCHAINS_AUTO, .example = "auto",

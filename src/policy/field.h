@@ -34,6 +34,7 @@ enum field_type {
 	FIELD_DENY,     /* list of absolute or relative literal paths */
 	FIELD_GLOBS,    /* list of globs relative to the source (base/glob.h) */
 	FIELD_NAMES,    /* list of environment names */
+	FIELD_CHOICES,  /* list of some of values */
 	FIELD_ENV,      /* mapping of environment names to texts */
 };
 
@@ -48,7 +49,7 @@ struct policy_field {
 	const char *name; /* dotted */
 	enum field_type type;
 	size_t offset;             /* in struct policy */
-	const char *const *values; /* names of an enumeration, NULL-ended */
+	const char *const *values; /* what may be chosen, NULL-ended */
 	enum field_order order;
 	uint64_t min, max; /* of numbers */
 	uint64_t fallback; /* the built-in policy's number, flag or choice */

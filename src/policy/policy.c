@@ -42,6 +42,8 @@ int policy_init(struct policy *p)
 void policy_done(struct policy *p)
 {
 	free(p->name);
+	strlist_done(&p->agents);
+	strlist_done(&p->sockets);
 	strlist_done(&p->read);
 	strlist_done(&p->write);
 	strlist_done(&p->deny);

@@ -68,6 +68,8 @@ struct policy {
 	bool nesting;
 	enum policy_workspace workspace;
 	enum policy_toolchains toolchains;
+	struct strlist agents;  /* names of coding agents; see policy_agents */
+	struct strlist sockets; /* absolute, normal; Unix sockets of the host */
 	struct strlist read;  /* absolute, normal host paths; sorted, unique */
 	struct strlist write; /* likewise; changes there are held back too */
 	struct strlist deny;  /* absolute, or relative to the source; literal */
@@ -143,6 +145,9 @@ int policy_check(const struct policy *p, struct error *err);
  * is there to keep, or the sandbox has its own there. NULL when it can be.
  */
 const char *policy_grant_fault(const char *path);
+
+/* The coding agents that files.agents knows; NULL-ended. */
+extern const char *const policy_agents[];
 
 /*
  * Refuses (-EPERM) when p permits more than ceiling does in a field that the

@@ -1,5 +1,5 @@
 /*
- * Names of presets. Those of DESIGN that need more than this version has are
+ * Names of presets, which are the texts of profiles/, too. Those of DESIGN that need more than this version has are
  * known and refused by name, with what they need.
  */
 #include "base/near.h"
@@ -8,22 +8,26 @@
 #include "policy/policy.h"
 
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
 static const struct {
 	const char *name;
 	const char *needs; /* NULL: this version has all of it */
+	const char *agent; /* the built-in policy with this agent's settings */
 } presets[] = {
-	{"offline", NULL},
-	{"python-dev", "network rules"},
-	{"node-dev", "network rules"},
-	{"research", "network rules"},
-	{"claude-code", "network rules and credentials"},
-	{"codex", "network rules and credentials"},
-	{"gemini-cli", "network rules and credentials"},
-	{"aider", "network rules and credentials"},
-	{"stage-1-public", "network rules and approvals"},
-	{"stage-2-internal", "network rules and approvals"},
-	{"stage-3-branch", "network rules and approvals"},
+	{"offline", NULL, NULL},
+	{"aider", NULL, "aider"},
+	{"claude-code", NULL, "claude-code"},
+	{"codex", NULL, "codex"},
+	{"gemini-cli", NULL, "gemini-cli"},
+	{"opencode", NULL, "opencode"},
+	{"python-dev", "network rules", NULL},
+	{"node-dev", "network rules", NULL},
+	{"research", "network rules", NULL},
+	{"stage-1-public", "network rules and approvals", NULL},
+	{"stage-2-internal", "network rules and approvals", NULL},
+	{"stage-3-branch", "network rules and approvals", NULL},
 };
 
 #define N_PRESETS (sizeof(presets) / sizeof(*presets))
@@ -57,13 +61,36 @@ int preset_check(const char *name, struct error *err)
 			 near ? near : "", near ? "?" : "");
 }
 
+/* What makes the preset of an agent of the built-in policy. */
+static int add_agent(struct policy *p, const char *preset)
+{
+	for (size_t i = 0; i < N_PRESETS; i++) {
+		if (!presets[i].agent || !str_eq(presets[i].name, preset))
+			continue;
+		free(p->name);
+		p->name = strdup(preset);
+		p->given |= field_mask("files.agents");
+		return p->name ? strlist_add(&p->agents, presets[i].agent)
+			       : -ENOMEM;
+	}
+	return 0;
+}
+
 int policy_preset(const char *name, struct policy *p, struct error *err)
 {
 	int r = preset_check(name, err);
+	struct policy new;
 
 	if (r < 0)
 		return r;
-	/* The only preset without needs is the built-in policy. */
-	r = policy_init(p);
-	return r < 0 ? error_set(err, r, "out of memory") : 0;
+	r = policy_init(&new);
+	if (r < 0)
+		return error_set(err, r, "out of memory");
+	r = add_agent(&new, name);
+	if (r < 0) {
+		policy_done(&new);
+		return error_set(err, r, "out of memory");
+	}
+	*p = new;
+	return 0;
 }

@@ -106,7 +106,13 @@ static const char *entry_pattern(const struct policy_field *f)
 static void write_list(struct json_writer *w, const struct policy_field *f)
 {
 	json_key(w, "items");
-	write_pattern(w, entry_pattern(f));
+	if (f->type == FIELD_CHOICES) {
+		json_object(w);
+		write_choices(w, f);
+		json_object_end(w);
+	} else {
+		write_pattern(w, entry_pattern(f));
+	}
 	json_put_uint(w, "maxItems", POLICY_LIST_MAX);
 	json_put_string(w, "type", "array");
 }

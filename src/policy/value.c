@@ -285,9 +285,29 @@ static int check_path(const struct policy_field *f, const char *path,
 	return 0;
 }
 
+static int check_choice(const struct policy_field *f, const char *entry,
+			struct error *err)
+{
+	const char *near = name_nearest(f->values, entry);
+	AUTO_BUF struct buf quoted = BUF_INIT(512), known = BUF_INIT(512);
+
+	for (size_t i = 0; f->values[i]; i++) {
+		if (str_eq(f->values[i], entry))
+			return 0;
+	}
+	str_quote(&quoted, entry, QUOTED_MAX);
+	add_choices(f, &known);
+	return error_set(err, -EINVAL, "%s: %s is not known%s%s%s (%s)",
+			 f->name, buf_str(&quoted),
+			 near ? "; did you mean " : "", near ? near : "",
+			 near ? "?" : "", buf_str(&known));
+}
+
 int field_check_entry(const struct policy_field *f, const char *entry,
 		      struct error *err)
 {
+	if (f->type == FIELD_CHOICES)
+		return check_choice(f, entry, err);
 	if (f->type == FIELD_GLOBS)
 		return check_glob(f, entry, err);
 	if (f->type == FIELD_PATHS || f->type == FIELD_DENY)

@@ -147,6 +147,7 @@ static int fill_lists(struct record *r, const struct task_plan *p)
 		{&r->tools, &p->spec.tools},
 		{&r->carried, &p->spec.carried},
 		{&r->tool_env, &p->spec.tool_env},
+		{&r->sockets, &p->spec.sockets},
 	};
 	int bad = 0;
 

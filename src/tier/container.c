@@ -238,7 +238,9 @@ static int want_home(struct builder *b, const char *path)
 {
 	int r = want_scratch(b, "home", path, 0700);
 
-	return r < 0 ? r : files_make_git(b->support, b->s, b->err);
+	if (r == 0)
+		r = files_make_git(b->support, b->s, b->err);
+	return r < 0 ? r : files_make_seeds(b->support, b->s, b->err);
 }
 
 static int build_want(struct builder *b, const struct want *w)
@@ -262,6 +264,8 @@ static int build_want(struct builder *b, const struct want *w)
 		return want_tool(b, w->path, w->index);
 	case WANT_CARRIED:
 		return want_carried(b, w->path, w->index);
+	case WANT_SOCKET:
+		return want_socket(b, w->path);
 	case WANT_WRITE:
 		return want_write(b, w->path, w->index);
 	case WANT_SOURCE:
@@ -280,7 +284,7 @@ static int collect_wants(struct builder *b)
 {
 	const struct sandbox_spec *s = b->s;
 	size_t n = ARRAY_SIZE(fixed) + s->read.n + s->write.n + s->tools.n +
-		   s->carried_at.n + 2;
+		   s->carried_at.n + s->sockets.n + 2;
 	struct want *w = calloc(n, sizeof(*w));
 
 	if (!w)
@@ -299,6 +303,8 @@ static int collect_wants(struct builder *b)
 		*w++ = (struct want){WANT_TOOL, s->tools.items[i], i};
 	for (size_t i = 0; i < s->carried_at.n; i++)
 		*w++ = (struct want){WANT_CARRIED, s->carried_at.items[i], i};
+	for (size_t i = 0; i < s->sockets.n; i++)
+		*w++ = (struct want){WANT_SOCKET, s->sockets.items[i], 0};
 	b->n_wants = (size_t)(w - b->wants);
 	qsort(b->wants, b->n_wants, sizeof(*w), compare_wants);
 	return 0;
@@ -307,7 +313,8 @@ static int collect_wants(struct builder *b)
 static bool is_of_host(enum want_kind kind)
 {
 	return kind == WANT_READ || kind == WANT_WRITE ||
-	       kind == WANT_SOURCE || kind == WANT_TOOL || kind == WANT_CARRIED;
+	       kind == WANT_SOURCE || kind == WANT_TOOL ||
+	       kind == WANT_CARRIED || kind == WANT_SOCKET;
 }
 
 static int refuse_pair(const struct want *a, const struct want *b,

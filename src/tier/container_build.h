@@ -24,6 +24,7 @@ enum want_kind {
 	WANT_READ,
 	WANT_TOOL,
 	WANT_CARRIED,
+	WANT_SOCKET,
 	WANT_WRITE,
 	WANT_SOURCE,
 };
@@ -52,6 +53,7 @@ int builder_place(struct builder *b, int mount, const char *path,
 int want_read(struct builder *b, const char *path);
 int want_write(struct builder *b, const char *path, size_t index);
 int want_source(struct builder *b);
+int want_socket(struct builder *b, const char *path);
 /* A tool chain: the directory without what of it is masked. */
 int want_tool(struct builder *b, const char *path, size_t index);
 /* What is carried in: the same, with an upper layer that ends with the task. */

@@ -348,21 +348,46 @@ static void git_value(struct buf *b, const char *key, const char *value)
 	buf_add_str(b, "\"\n");
 }
 
+/* A file of this name, without directories, in the sandbox's home. */
+static int make_in_home(int support_fd, const char *name, const char *text,
+			mode_t mode, const struct sandbox_spec *s,
+			struct error *err)
+{
+	AUTO_FREE char *path = str_format("home/%s", name);
+	AUTO_CLOSE int fd =
+		path ? openat(support_fd, path,
+			      O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, mode)
+		     : -1;
+
+	if (fd < 0 || fchown(fd, s->outer_uid, s->outer_gid) < 0 ||
+	    io_write_all(fd, text, strlen(text)) < 0)
+		return error_set(err, -EIO, "cannot make ~/%s", name);
+	return 0;
+}
+
 int files_make_git(int support_fd, const struct sandbox_spec *s,
 		   struct error *err)
 {
 	AUTO_BUF struct buf b = BUF_INIT(4096);
-	AUTO_CLOSE int fd = -1;
 
 	if (!s->git_name && !s->git_email)
 		return 0;
 	buf_add_str(&b, "[user]\n");
 	git_value(&b, "name", s->git_name);
 	git_value(&b, "email", s->git_email);
-	fd = openat(support_fd, "home/.gitconfig",
-		    O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
-	if (fd < 0 || fchown(fd, s->outer_uid, s->outer_gid) < 0 ||
-	    b.failed || io_write_all(fd, b.data, b.len) < 0)
-		return error_set(err, -EIO, "cannot make ~/.gitconfig");
-	return 0;
+	if (b.failed)
+		return error_set(err, b.failed, "out of memory");
+	return make_in_home(support_fd, ".gitconfig", buf_str(&b), 0644, s,
+			    err);
+}
+
+int files_make_seeds(int support_fd, const struct sandbox_spec *s,
+		     struct error *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < s->seeds.n && r == 0; i++)
+		r = make_in_home(support_fd, s->seeds.items[i],
+				 s->seed_texts.items[i], 0600, s, err);
+	return r;
 }

@@ -48,4 +48,8 @@ int files_copy_link(const char *path, int root_fd, struct error *err);
 int files_make_git(int support_fd, const struct sandbox_spec *s,
 		   struct error *err);
 
+/* s->seeds, likewise. */
+int files_make_seeds(int support_fd, const struct sandbox_spec *s,
+		     struct error *err);
+
 #endif

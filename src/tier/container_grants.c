@@ -333,6 +333,32 @@ int want_carried(struct builder *b, const char *path, size_t index)
 		       : strlist_add(&b->c->write_paths, path);
 }
 
+/*
+ * The socket itself: who connects reaches the server. Where it lies in a copy of
+ * the source, there is no such file to mount it on.
+ */
+int want_socket(struct builder *b, const char *path)
+{
+	AUTO_CLOSE int fd = -1;
+	struct stat st;
+	int mount;
+
+	if (b->s->source && path_is_below(path, b->s->source) &&
+	    b->s->workspace == WORKSPACE_COPY)
+		return error_set(b->err, -EINVAL,
+				 "cannot pass the socket %s: it lies in the "
+				 "source, which is copied; --workspace overlay "
+				 "can", path);
+	fd = builder_open(path, &st, b->err);
+	if (fd < 0)
+		return fd;
+	if (!S_ISSOCK(st.st_mode))
+		return error_set(b->err, -EINVAL,
+				 "cannot pass %s: it is no socket", path);
+	mount = mount_clone(fd, path, RO | MOUNT_NOEXEC, -1, b->err);
+	return mount < 0 ? mount : builder_place(b, mount, path, false);
+}
+
 /* A clone of path in which its owner's files belong to the command. */
 static int idmapped_clone(const struct sandbox_spec *s, const char *path,
 			  struct stat *ret_st, struct error *err)

@@ -18,6 +18,9 @@ void spec_done(struct sandbox_spec *s)
 	strlist_done(&s->carried);
 	strlist_done(&s->carried_at);
 	strlist_done(&s->masked);
+	strlist_done(&s->sockets);
+	strlist_done(&s->seeds);
+	strlist_done(&s->seed_texts);
 	strlist_done(&s->tool_env);
 	hide_done(&s->hide);
 	free(s->hide_path);
@@ -112,6 +115,9 @@ int spec_put(struct buf *b, const struct sandbox_spec *s)
 	codec_put_list(b, &s->carried);
 	codec_put_list(b, &s->carried_at);
 	codec_put_list(b, &s->masked);
+	codec_put_list(b, &s->sockets);
+	codec_put_list(b, &s->seeds);
+	codec_put_list(b, &s->seed_texts);
 	codec_put_list(b, &s->tool_env);
 	hide_put(b, s->hide_path ? &none : &s->hide);
 	codec_put_str(b, s->hide_path);
@@ -178,12 +184,16 @@ int spec_get(struct codec_reader *r, struct sandbox_spec *s)
 	codec_get_list(r, POLICY_LIST_MAX, &s->carried);
 	codec_get_list(r, POLICY_LIST_MAX, &s->carried_at);
 	codec_get_list(r, HIDE_PATHS_MAX, &s->masked);
+	codec_get_list(r, POLICY_LIST_MAX, &s->sockets);
+	codec_get_list(r, POLICY_LIST_MAX, &s->seeds);
+	codec_get_list(r, POLICY_LIST_MAX, &s->seed_texts);
 	codec_get_list(r, POLICY_LIST_MAX, &s->tool_env);
 	hide_get(r, &s->hide);
 	s->hide_path = get_copy(r, true);
 	get_limits(r, &s->limits);
 	if (!r->failed && (!id_is_sound(s->id) ||
-			   s->carried.n != s->carried_at.n))
+			   s->carried.n != s->carried_at.n ||
+			   s->seeds.n != s->seed_texts.n))
 		r->failed = -EPROTO;
 	return r->failed;
 }

@@ -56,6 +56,9 @@ struct sandbox_spec {
 	 */
 	struct strlist carried, carried_at;
 	struct strlist masked; /* host paths below these that are not shown */
+	struct strlist sockets; /* of the host, at their own path */
+	/* Files in the home at the start: names below it, and contents. */
+	struct strlist seeds, seed_texts;
 	struct strlist tool_env; /* NAME=value, for the tool chains */
 	struct hide hide; /* what of the source is not seen; .. */
 	char *hide_path;  /* .. the layer of it that was made already, which

@@ -116,7 +116,9 @@ static const struct {
 	{V "tools: {}\n", "2:1", "section 'tools'"},
 	{V "verify: []\n", "2:1", "section 'verify'"},
 	{V "files: {label: internal}\n", "2:9", "field 'files.label'"},
-	{V "files: {sockets: []}\n", "2:9", "field 'files.sockets'"},
+	{V "files: {sockets: [x]}\n", "2:19", "not an absolute path"},
+	{V "files: {agents: [codx]}\n", "2:18", "did you mean codex?"},
+	{V "files: {agents: codex}\n", "2:17", "expected a list"},
 	{V "files: {toolchains: on}\n", "2:21", "expected off or auto"},
 	{V "files: {workspace: {mode: auto, label: x}}\n", "2:33",
 	 "field 'files.workspace.label'"},
@@ -206,8 +208,8 @@ static const struct {
 	/* extends and seal. */
 	{V "extends: python-dev\n", "2:10", "preset 'python-dev' needs "
 	 "network rules, which this version of pinfold does not have"},
-	{V "extends: claude-code\n", "2:10", "needs network rules and "
-	 "credentials"},
+	{V "extends: stage-1-public\n", "2:10", "needs network rules and "
+	 "approvals"},
 	{V "extends: ofline\n", "2:10", "did you mean offline?"},
 	{V "extends: ../base\n", "2:10", "a file's name ends in .yaml, .yml "
 	 "or .json"},

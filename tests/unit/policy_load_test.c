@@ -128,6 +128,30 @@ static void a_snapshot_is_itself_a_policy(void **state)
 	policy_done(&q);
 }
 
+static void presets_are_what_their_texts_say(void **state)
+{
+	static const char *const names[] = {"offline", "aider", "claude-code",
+					    "codex", "gemini-cli", "opencode"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		char digest[SHA256_HEX_SIZE], loaded[SHA256_HEX_SIZE];
+		AUTO_FREE char *text = str_format(
+			"version: 1\nextends: %s\n", names[i]);
+		struct policy p, q = load_good(text);
+		struct error err = {0};
+
+		assert_int_equal(policy_preset(names[i], &p, &err), 0);
+		assert_string_equal(p.name, names[i]);
+		assert_int_equal(policy_digest(&p, digest), 0);
+		assert_int_equal(policy_digest(&q, loaded), 0);
+		assert_string_equal(digest, loaded);
+		assert_int_equal(p.agents.n, i == 0 ? 0 : 1);
+		policy_done(&p);
+		policy_done(&q);
+	}
+}
+
 static void the_preset_offline_is_the_built_in_policy(void **state)
 {
 	const char *text = preset_text("offline");
@@ -452,6 +476,7 @@ int main(void)
 		cmocka_unit_test(
 			the_same_policy_in_other_notations_is_the_same),
 		cmocka_unit_test(a_snapshot_is_itself_a_policy),
+		cmocka_unit_test(presets_are_what_their_texts_say),
 		cmocka_unit_test(the_preset_offline_is_the_built_in_policy),
 		cmocka_unit_test(a_base_is_asked_for_and_built_upon),
 		cmocka_unit_test(what_a_base_seals_is_only_narrowed),
