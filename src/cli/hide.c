@@ -160,6 +160,15 @@ static int take_literal(struct launch *l)
 	return 0;
 }
 
+/* One that is too large to be looked through: none of it is shown. */
+static int hide_config(struct launch *l)
+{
+	int r = strlist_add(&l->secrets.found, ".git/config");
+
+	return r < 0 ? r
+		     : strlist_add(&l->plan.spec.hide.paths, ".git/config");
+}
+
 /* The repository's configuration, if there are secrets in it. */
 static int scrub_config(struct launch *l)
 {
@@ -173,9 +182,10 @@ static int scrub_config(struct launch *l)
 		return 0;
 	fd = openat(l->source.fd, ".git/config",
 		    O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
-	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
-	    io_read_all(fd, &text) < 0)
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return 0;
+	if (io_read_all(fd, &text) < 0)
+		return hide_config(l);
 	if (secrets_scrub_config(buf_str(&text), text.len, &clean) <= 0)
 		return clean.failed == -ENOMEM ? -ENOMEM : 0;
 	l->plan.spec.hide.git_config = strdup(buf_str(&clean));

@@ -194,6 +194,20 @@ static void secrets_of_a_git_configuration_are_left_out(void **state)
 	scrub("\textraheader = AUTHORIZATION: basic abc\nx = y",
 	      "\textraheader =\nx = y");
 	scrub("smtpPass=abc\n", "smtpPass=\n");
+	scrub("[http] extraheader = a\n[core] bare = false\n",
+	      "[http] extraheader =\n[core] bare = false\n");
+	scrub("[http \"https://a:b@c/]\\\"\"] extraHeader=a\n",
+	      "[http \"https://c/]\\\"\"] extraHeader=\n");
+	scrub("\textraheader = \\\n\t\ta \\\nb\n\tx = y\n",
+	      "\textraheader =\n\tx = y\n");
+	scrub("url = \"https:/\\\n/me:to\\\nk@h/x\"\n", "url = \"https://h/x\"\n");
+	scrub("# c \\\ntoken = a\nx = y # \\\ntoken = b",
+	      "# c \\\ntoken =\nx = y # \\\ntoken =");
+	scrub("url = https://me:t#k@h/x\nurl = \"https://m:t\\\"k@h/\"\n",
+	      "url = https://h/x\nurl = \"https://h/\"\n");
+	scrub("proxy = me:tok@h:1\nproxy = h:1\n", "proxy = h:1\nproxy = h:1\n");
+	scrub("helper = \"!f() { echo password=abc; }; f\"\n", "helper =\n");
+	scrub("helper = \"!f() { echo password=$x; }; f\"\nx = a\\\nb\n", NULL);
 }
 
 static void paths_are_put_in_order_and_covered_ones_dropped(void **state)
