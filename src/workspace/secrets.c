@@ -9,6 +9,7 @@
 #include "base/io.h"
 #include "base/paths.h"
 #include "workspace/secrets_cache.h"
+#include "workspace/secrets_git.h"
 #include "workspace/walk.h"
 
 #include <errno.h>
@@ -123,12 +124,59 @@ static bool is_directory(const struct search *s, const struct dirent *e)
 		       AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
 }
 
+/*
+ * A link is hidden under its own name alone; what it leads to in the source has
+ * another one.
+ */
+static int add_target(struct search *s, const char *name)
+{
+	AUTO_CLOSE int fd = openat(walk_fd(&s->walk), name,
+				   O_PATH | O_CLOEXEC);
+	AUTO_FREE char *top = NULL;
+	AUTO_FREE char *real = NULL;
+	struct stat st;
+
+	/* Nothing tells when what it leads to comes or goes. */
+	s->cache->young = true;
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return 0;
+	top = io_fd_path(dirfd(s->walk.levels[0].dir));
+	real = io_fd_path(fd);
+	if (!top || !real)
+		return -ENOMEM;
+	if (!path_is_below(real, top) || str_eq(real, top) ||
+	    strlist_has(&s->out->found, real + strlen(top) + 1))
+		return 0;
+	return strlist_add(&s->out->found, real + strlen(top) + 1);
+}
+
+static int add_secret(struct search *s, const char *name, const char *path)
+{
+	struct stat st;
+
+	if (strlist_has(&s->out->found, path))
+		return 0;
+	if (strlist_add(&s->out->found, path) < 0)
+		return -ENOMEM;
+	return fstatat(walk_fd(&s->walk), name, &st, AT_SYMLINK_NOFOLLOW) ==
+				       0 &&
+			       S_ISLNK(st.st_mode)
+		       ? add_target(s, name)
+		       : 0;
+}
+
 /* A directory that nothing denies: does anything below it matter? */
 static int look_into(struct search *s, const char *name, bool listed,
 		     const char *path, struct error *err)
 {
 	bool below = listed && s->walk.depth < LEVELS && !is_skipped(name);
+	int r = 0;
 
+	if (listed && secrets_git_is_name(name))
+		r = secrets_git_look(s->out, walk_fd(&s->walk), name, path,
+				     str_eq(path, ".git"), s->cache);
+	if (r < 0)
+		return r;
 	return below || leads_on(s, path) ? enter(s, name, below, err) : 0;
 }
 
@@ -147,7 +195,7 @@ static int look_at(struct search *s, const struct dirent *e, struct error *err)
 	if (is_denied(s, path))
 		return strlist_add(&s->out->denied, path);
 	if (secret)
-		return strlist_add(&s->out->found, path);
+		return add_secret(s, e->d_name, path);
 	return directory ? look_into(s, e->d_name, listed, path, err) : 0;
 }
 

@@ -103,6 +103,43 @@ def tokens_in_the_git_configuration_are_left_out(box):
 
 
 @case
+def configurations_of_other_repositories_are_hidden_with_their_tokens(box):
+    url = f'[remote "o"]\n\turl = https://me:{TOKEN}@h/\n'
+    hidden = ('sub/.git/config', 'bare.git/config', '.git/config.worktree',
+              '.git/modules/a/b/config', '.git/modules/a/b/modules/c/config',
+              '.git/worktrees/w/config.worktree')
+    for name in hidden:
+        box.write(name, url)
+    box.write('.git/config', f'[http] extraheader = \\\n\tbasic {TOKEN}\n')
+    box.write('.git/HEAD', 'ref: refs/heads/main\n')
+    box.write('a/.git/config', '[remote "o"]\n\turl = https://h/\n')
+    for mode in ('overlay', 'copy', 'overlay'):
+        r = box.sh(f'grep -rl {TOKEN} .; cat a/.git/config .git/config',
+                   '--workspace', mode).expect(0)
+        equal(r.out, b'[remote "o"]\n\turl = https://h/\n'
+              b'[http] extraheader =\n', mode)
+        within(r.text(), f'{len(hidden)} files that may hold secrets')
+    # Kept by directories alone a change of the content would not be seen.
+    with open(f'{box.source}/a/.git/config', 'w', encoding='ascii') as f:
+        f.write(url)
+    equal(box.sh(f'grep -rl {TOKEN} .').out, b'')
+
+
+@case
+def what_a_link_of_a_secret_name_leads_to_is_hidden_too(box):
+    box.write('config/real', 'SECRET\n')
+    box.write('config/other', 'plain\n')
+    os.symlink('config/real', f'{box.source}/.env')
+    os.symlink(f'{box.source}/config/real', f'{box.source}/config/.npmrc')
+    os.symlink('nowhere', f'{box.source}/.env.local')
+    os.symlink('/etc/passwd', f'{box.source}/.netrc')
+    for mode in ('overlay', 'copy'):
+        r = box.sh('cat .env config/*', '--workspace', mode)
+        equal(r.out, b'plain\n', mode)
+        within(r.text(), ' 5 files that may hold secrets were hidden')
+
+
+@case
 def a_secret_of_the_hosts_is_not_overwritten_by_promotion(box):
     plant(box)
     task = box.sh('echo mine >.env; echo x >plain',

@@ -1,0 +1,21 @@
+/*
+ * Configurations of git, beside the source's own, that hold secrets: of nested
+ * and bare repositories, of submodules, of work trees.
+ */
+#ifndef PINFOLD_WORKSPACE_SECRETS_GIT_H
+#define PINFOLD_WORKSPACE_SECRETS_GIT_H
+
+#include "workspace/secrets_cache.h"
+
+/* Is this the name of a directory that git takes for a repository? */
+bool secrets_git_is_name(const char *name);
+
+/*
+ * Adds those of the repository at_fd/name, which is path below the source, to
+ * s->found. own: it is the source's, whose config is shown without its secrets.
+ * What cannot be opened is none: the task cannot open it either. 0 or -ENOMEM.
+ */
+int secrets_git_look(struct secrets *s, int at_fd, const char *name,
+		     const char *path, bool own, struct secrets_cache *cache);
+
+#endif
