@@ -3,11 +3,13 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/str.h"
+#include "confine/start.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -149,6 +151,8 @@ int layers_open(struct layers *ret, const struct pick *p, bool gone_too,
 		r = read_start(p, &l.since_ns, err);
 	if (r < 0)
 		return r;
+	/* All layers are open at once. */
+	start_raise(RLIMIT_NOFILE, 64 + 16 * (uint64_t)p->write.n);
 	l.items = calloc(p->write.n + 1, sizeof(*l.items));
 	l.protect = calloc(p->write.n + 1, sizeof(*l.protect));
 	if (!l.items || !l.protect)

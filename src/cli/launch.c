@@ -11,6 +11,7 @@
 #include "cli/report.h"
 #include "cli/tools.h"
 #include "confine/cgroup.h"
+#include "confine/start.h"
 #include "task/delegate.h"
 
 #include <errno.h>
@@ -20,11 +21,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
 #define GRACE_MS 2000u
+/* poll(2) takes no more places than this limit, and the keeper has over 300. */
+#define FILES_MIN 512
 #define LOG_MAX (1u << 20)
 
 void launch_init(struct launch *l)
@@ -527,11 +531,25 @@ static void say_agents(const struct launch *l)
 	report_note(buf_str(&text));
 }
 
-int launch_start(struct launch *l, const struct options *o, bool stay,
-		 struct error *err)
+/* The programs of a task give their descriptors fixed numbers. */
+static int check_files(struct error *err)
 {
-	int r = state_new_id(l->id, err);
+	uint64_t files = start_raise(RLIMIT_NOFILE, FILES_MIN);
 
+	return files >= FILES_MIN
+		       ? 0
+		       : error_set(err, -EMFILE,
+				   "the limit of open files is %ju, and a "
+				   "sandbox needs %d: ulimit -n %d",
+				   (uintmax_t)files, FILES_MIN, FILES_MIN);
+}
+
+static int begin(struct launch *l, struct error *err)
+{
+	int r = check_files(err);
+
+	if (r == 0)
+		r = state_new_id(l->id, err);
 	if (r < 0)
 		return r;
 	l->programs = launch_programs();
@@ -539,7 +557,14 @@ int launch_start(struct launch *l, const struct options *o, bool stay,
 		return error_set(err, -ENOENT,
 				 "pinfold-keeper is missing: it belongs beside "
 				 "pinfold or in ../lib/pinfold");
-	r = front_spawn(&l->front, l->programs, l->id, err);
+	return front_spawn(&l->front, l->programs, l->id, err);
+}
+
+int launch_start(struct launch *l, const struct options *o, bool stay,
+		 struct error *err)
+{
+	int r = begin(l, err);
+
 	if (r == 0)
 		r = prepare(l, o, stay, err);
 	if (r == 0)

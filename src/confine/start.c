@@ -151,3 +151,17 @@ int start_limit(int resource, uint64_t max)
 	return syscall(SYS_prlimit64, 0, resource, &want, NULL) < 0 ? -errno
 								    : 0;
 }
+
+uint64_t start_raise(int resource, uint64_t want)
+{
+	struct rlimit now, more;
+
+	if (syscall(SYS_prlimit64, 0, resource, NULL, &now) < 0)
+		return 0;
+	more = now;
+	more.rlim_cur = want < now.rlim_max ? (rlim_t)want : now.rlim_max;
+	if (more.rlim_cur <= now.rlim_cur ||
+	    syscall(SYS_prlimit64, 0, resource, &more, NULL) < 0)
+		return now.rlim_cur;
+	return more.rlim_cur;
+}

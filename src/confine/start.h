@@ -42,6 +42,12 @@ void start_die_with_parent(int parent_pidfd);
 /* Sets both values of a limit (RLIMIT_...), or what is less. 0 or -errno. */
 int start_limit(int resource, uint64_t max);
 
+/*
+ * Raises this process's soft limit to want, or as far as the hard one lets it.
+ * Returns what holds then; never lowers it.
+ */
+uint64_t start_raise(int resource, uint64_t want);
+
 /* Closes every descriptor from first on. */
 void start_close_from(int first);
 

@@ -3,6 +3,7 @@
 """Names that stand for something else: links that an agent leaves, those that the
 host has put in a task's way since, and files under another name."""
 import os
+import resource
 import sys
 
 from box import case, equal, main, within
@@ -70,6 +71,22 @@ def what_was_renamed_comes_again_after_an_undo(box):
               ['dir', 'g', 'h', 'k'])
         equal(os.listdir(f'{box.source}/dir'), ['h'])
         box.pinfold('undo', task).expect(0)
+
+
+@case
+def hundreds_of_grants_for_writing_come_under_the_usual_limit(box):
+    def limit():
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (1024, hard))
+
+    words = []
+    for i in range(300):
+        os.makedirs(f'{box.home}/w/{i}')
+        words += ['--write', f'{box.home}/w/{i}']
+    task = task_of(box.sh(f'for i in {box.home}/w/*; do echo x >$i/f; done',
+                          '--json', *words, preexec_fn=limit))
+    promote(box, task, preexec_fn=limit).expect(0, text='300 promoted')
+    box.pinfold('undo', task, preexec_fn=limit).expect(0)
 
 
 if __name__ == '__main__':
