@@ -162,6 +162,21 @@ def what_is_written_to_a_cache_ends_with_the_task(box):
 
 
 @case
+def where_a_tmpfs_is_no_upper_layer_caches_are_read_only_and_it_is_said(box):
+    strace = shutil.which('strace')
+    if not strace:
+        raise b.Skip('needs strace')
+    put(f'{box.home}/.npm/_cacache/x', 'old')
+    r = box.finish(box.spawn(
+        [strace, '-f', '-qq', '-o', '/dev/null', '-e', 'trace=fsetxattr', '-e',
+         'inject=fsetxattr:error=EOPNOTSUPP', b.PINFOLD, 'run', '--json', '--',
+         'sh', '-c', 'cat ~/.npm/_cacache/x; echo new >~/.npm/_cacache/x || '
+         'echo; touch ~/.npm/y']))
+    equal((r.status, r.out), (0, b'old\n'), r)
+    within(str(r.json()['enforced']), 'read-only overlay: before Linux 6.6')
+
+
+@case
 def a_started_sandbox_keeps_what_is_written_to_a_cache(box):
     if not has_upper_in_memory():
         raise b.Skip('caches are read-only before Linux 6.6')
