@@ -207,6 +207,44 @@ static void move_list(struct strlist *to, struct strlist *from)
 	*from = (struct strlist){0};
 }
 
+/*
+ * Of what would be carried in for root: where a file system cannot map ids, that
+ * is left out and said. Each file system is tried once.
+ */
+static int drop_unmappable(const struct sandbox_spec *s, struct tools *t)
+{
+	struct tools kept = {0};
+	dev_t dev = 0;
+	bool can = false;
+	int r = 0;
+
+	for (size_t i = 0; i < t->carried.n && r == 0; i++) {
+		const char *path = t->carried.items[i];
+		AUTO_BUF struct buf text = BUF_INIT(PATH_MAX * 8);
+		struct stat st;
+
+		if (stat(path, &st) < 0)
+			continue;
+		if (i == 0 || st.st_dev != dev)
+			can = container_clones(s, path);
+		dev = st.st_dev;
+		if (can) {
+			r = strlist_add(&kept.carried, path);
+			if (r == 0)
+				r = strlist_add(&kept.carried_at,
+						t->carried_at.items[i]);
+			continue;
+		}
+		buf_add_str(&text, "note: without ");
+		report_path(&text, path);
+		buf_add_str(&text, ": its file system cannot map ids");
+		report_note(buf_str(&text));
+	}
+	move_list(&t->carried, &kept.carried);
+	move_list(&t->carried_at, &kept.carried_at);
+	return r;
+}
+
 /* The caller's tool chains and caches, if the policy has them. */
 static int fill_tools(struct launch *l, struct error *err)
 {
@@ -220,6 +258,10 @@ static int fill_tools(struct launch *l, struct error *err)
 
 	if (r < 0)
 		return r;
+	if (s->root_caller)
+		r = drop_unmappable(s, &t);
+	if (r < 0)
+		return error_set(err, r, "out of memory");
 	move_list(&s->tools, &t.shown);
 	move_list(&s->carried, &t.carried);
 	move_list(&s->carried_at, &t.carried_at);

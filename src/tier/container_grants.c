@@ -234,6 +234,9 @@ int want_source(struct builder *b)
 	return r < 0 ? r : strlist_add(&b->c->write_paths, b->s->source);
 }
 
+/* The way out, where nobody asked for what cannot be had. */
+#define WITHOUT "cannot show %s (a policy with toolchains: off starts without)"
+
 int want_tool(struct builder *b, const char *path, size_t index)
 {
 	AUTO_CLOSE int fd = -1;
@@ -250,8 +253,9 @@ int want_tool(struct builder *b, const char *path, size_t index)
 				 path);
 	snprintf(name, sizeof(name), "tool.%zu", index);
 	r = files_make_mask(b->support, name, path, fd, b->s, b->err);
-	return r < 0 ? r
-		     : overlay_read_only(b, fd, r > 0 ? name : "empty", path);
+	if (r >= 0)
+		r = overlay_read_only(b, fd, r > 0 ? name : "empty", path);
+	return r < 0 ? error_prefix(b->err, WITHOUT, "tool chain") : 0;
 }
 
 /* DIR/upper and DIR/work in the support tmpfs; the upper looks like lower. */
@@ -326,7 +330,7 @@ int want_carried(struct builder *b, const char *path, size_t index)
 		return overlay_read_only(b, lower, layers[0].path, path);
 	mount = mount_overlay(layers, 2, upper, work, RW, b->err);
 	if (mount < 0)
-		return error_prefix(b->err, "cannot carry in %s", from);
+		return error_prefix(b->err, WITHOUT, from);
 	r = builder_place(b, mount, path, true);
 	return r < 0 || path_is_below(path, b->s->home)
 		       ? r
@@ -359,24 +363,43 @@ int want_socket(struct builder *b, const char *path)
 	return mount < 0 ? mount : builder_place(b, mount, path, false);
 }
 
-/* A clone of path in which its owner's files belong to the command. */
-static int idmapped_clone(const struct sandbox_spec *s, const char *path,
-			  struct stat *ret_st, struct error *err)
+/* Whose files become the command's: one that was made serves again. */
+struct id_swap {
+	uid_t uid;
+	gid_t gid;
+	int userns; /* -1: none was made */
+};
+
+static int swap_for(struct id_swap *swap, const struct sandbox_spec *s,
+		    const struct stat *st, struct error *err)
 {
 	struct id_extent uids[5], gids[5];
-	AUTO_CLOSE int userns = -1;
+	size_t n_uids = ids_swap(st->st_uid, s->outer_uid, uids);
+	size_t n_gids = ids_swap(st->st_gid, s->outer_gid, gids);
+
+	if (swap->userns >= 0 && swap->uid == st->st_uid &&
+	    swap->gid == st->st_gid)
+		return 0;
+	close_fd(swap->userns);
+	*swap = (struct id_swap){st->st_uid, st->st_gid, -1};
+	swap->userns = ids_userns_fd(uids, n_uids, gids, n_gids, err);
+	return swap->userns < 0 ? swap->userns : 0;
+}
+
+/* A clone of path in which its owner's files belong to the command. */
+static int idmapped_clone(struct id_swap *swap, const struct sandbox_spec *s,
+			  const char *path, struct stat *ret_st,
+			  struct error *err)
+{
 	AUTO_CLOSE int fd = builder_open(path, ret_st, err);
-	size_t n_uids, n_gids;
 	int clone;
 
 	if (fd < 0)
 		return fd;
-	n_uids = ids_swap(ret_st->st_uid, s->outer_uid, uids);
-	n_gids = ids_swap(ret_st->st_gid, s->outer_gid, gids);
-	userns = ids_userns_fd(uids, n_uids, gids, n_gids, err);
-	if (userns < 0)
-		return userns;
-	clone = mount_clone(fd, path, 0, userns, err);
+	clone = swap_for(swap, s, ret_st, err);
+	if (clone < 0)
+		return clone;
+	clone = mount_clone(fd, path, 0, swap->userns, err);
 	if (clone < 0)
 		return error_prefix(err,
 				    "the file system of %s cannot map ids (use "
@@ -397,15 +420,18 @@ bool container_clones(const struct sandbox_spec *s, const char *path)
 {
 	struct error ignored;
 	struct stat st;
-	AUTO_CLOSE int fd = idmapped_clone(s, path, &st, &ignored);
+	struct id_swap swap = {.userns = -1};
+	AUTO_CLOSE int fd = idmapped_clone(&swap, s, path, &st, &ignored);
 
+	close_fd(swap.userns);
 	return fd >= 0;
 }
 
-static int clone_source(const struct sandbox_spec *s, struct error *err)
+static int clone_source(struct id_swap *swap, const struct sandbox_spec *s,
+			struct error *err)
 {
 	struct stat st;
-	int fd = idmapped_clone(s, s->source, &st, err);
+	int fd = idmapped_clone(swap, s, s->source, &st, err);
 
 	if (fd < 0)
 		return fd;
@@ -431,6 +457,7 @@ int container_clone(const struct sandbox_spec *s, struct container_clones *ret,
 {
 	size_t source = clones_of_source(s), n = container_clones_needed(s);
 	size_t writes = source + s->write.n;
+	struct id_swap swap = {.userns = -1};
 	struct stat st;
 	int fd = 0;
 
@@ -442,13 +469,15 @@ int container_clone(const struct sandbox_spec *s, struct container_clones *ret,
 		return error_set(err, -ENOMEM, "out of memory");
 	for (size_t i = 0; i < n && fd >= 0; i++) {
 		if (i == 0 && source > 0)
-			fd = clone_source(s, err);
+			fd = clone_source(&swap, s, err);
 		else
-			fd = idmapped_clone(s, clone_path(s, i, source, writes),
+			fd = idmapped_clone(&swap, s,
+					    clone_path(s, i, source, writes),
 					    &st, err);
 		if (fd >= 0)
 			ret->fds[ret->n++] = fd;
 	}
+	close_fd(swap.userns);
 	if (fd < 0)
 		container_clones_done(ret);
 	return fd < 0 ? fd : 0;

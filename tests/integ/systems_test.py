@@ -132,6 +132,24 @@ def a_source_on_an_overlay_as_in_a_container(box):
 
 
 @case
+def a_home_on_an_overlay_has_tool_chains_and_its_caches_are_told_of(box):
+    with Mounted(box, 'overlay') as system:
+        home = system.source
+        os.makedirs(f'{home}/.cargo/bin')
+        os.makedirs(f'{home}/.npm/_cacache')
+        shutil.copy('/bin/true', f'{home}/.cargo/bin/my-tool')
+        env = {**box.env, 'HOME': home,
+               'PATH': f'{home}/.cargo/bin:{box.env["PATH"]}'}
+        r = box.run('--json', '--', 'my-tool', env=env).expect(0)
+        equal(r.json()['tools'], [f'{home}/.cargo/bin'])
+        if r.json()['carried']:
+            equal(r.json()['carried'], [f'{home}/.npm/_cacache'])
+            return 'this kernel maps ids of overlays'
+        within(r.text(), f'note: without {home}/.npm/_cacache: its file '
+               'system cannot map ids')
+
+
+@case
 def a_source_on_fuse_is_worked_on_and_its_promotion_refused_by_name(box):
     with Mounted(box, 'fuse') as system:
         before = texts(system.source)

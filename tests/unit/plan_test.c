@@ -33,6 +33,9 @@ static void fill(struct task_plan *p)
 	strlist_add(&p->spec.carried_at, "/home/agent/.npm");
 	strlist_add(&p->spec.masked, "/home/a/.npm/x");
 	strlist_add(&p->spec.tool_env, "PATH=/usr/bin");
+	strlist_add(&p->spec.sockets, "/run/db.sock");
+	strlist_add(&p->spec.seeds, ".claude.json");
+	strlist_add(&p->spec.seed_texts, "{}");
 	strlist_add(&p->spec.hide.paths, ".env");
 	p->spec.hide.git_config = strdup("[core]\n");
 	memset(p->policy_digest, 'a', SHA256_HEX_SIZE - 1);
@@ -64,6 +67,9 @@ static void a_plan_is_read_as_it_was_packed(void **state)
 	assert_string_equal(p.spec.carried_at.items[0], "/home/agent/.npm");
 	assert_string_equal(p.spec.masked.items[0], "/home/a/.npm/x");
 	assert_string_equal(p.spec.tool_env.items[0], "PATH=/usr/bin");
+	assert_string_equal(p.spec.sockets.items[0], "/run/db.sock");
+	assert_string_equal(p.spec.seeds.items[0], ".claude.json");
+	assert_string_equal(p.spec.seed_texts.items[0], "{}");
 	assert_string_equal(p.spec.hide.paths.items[0], ".env");
 	assert_string_equal(p.spec.hide.git_config, "[core]\n");
 	assert_int_equal(p.spec.uids.extent[0].outer, 5000);
