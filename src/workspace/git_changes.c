@@ -158,6 +158,7 @@ static int note_deleted(void *arg, const char *name)
 {
 	struct deleted *d = arg;
 	struct git_ref *r = add_ref(d->g, name);
+	char path[GIT_NAME_MAX + 8];
 	struct git_value now;
 	int e;
 
@@ -167,7 +168,9 @@ static int note_deleted(void *arg, const char *name)
 	if (e < 0 && e != -EBADMSG)
 		return e;
 	r->gone = true;
-	r->moved = judge_is_newer(d->judge, &now.st);
+	snprintf(path, sizeof(path), ".git/%s", name);
+	r->moved = judge_is_newer(d->judge, &now.st) &&
+		   !taken_restored(&d->judge->taken, path, &now.st);
 	return 0;
 }
 

@@ -186,15 +186,17 @@ int place_renew_locks(struct journal *j, int source_fd, int stage_fd)
 
 		if (e->act != ACT_LOCK)
 			continue;
-		stage_name(e->number, number);
-		if (fstatat(stage_fd, number, &st, AT_SYMLINK_NOFOLLOW) == 0 ||
-		    (look(&tree, e, &st, &dir_fd, &name) == 0 && st.st_ino &&
-		     st.st_ino == e->new_ino))
+		if (look(&tree, e, &st, &dir_fd, &name) == 0 && st.st_ino &&
+		    st.st_ino == e->new_ino)
 			continue;
-		if (mknodat(stage_fd, number, S_IFREG | 0644, 0) < 0 ||
+		/* One may have been made, and not been noted. */
+		stage_name(e->number, number);
+		if ((mknodat(stage_fd, number, S_IFREG | 0644, 0) < 0 &&
+		     errno != EEXIST) ||
 		    fstatat(stage_fd, number, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			r = -errno;
-		e->new_ino = st.st_ino;
+		else
+			e->new_ino = st.st_ino;
 	}
 	return r;
 }

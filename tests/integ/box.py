@@ -10,6 +10,7 @@ bound where the machine is slower by its nature (an emulated one).
 import hashlib
 import json
 import os
+import pty
 import pwd
 import re
 import select
@@ -393,6 +394,20 @@ def read_until(fd, text, seconds=20):
             raise Failure(f'{short(text)} did not come; got {short(data)}')
         data += block
     return data
+
+
+def answer(box, text):
+    """What pinfold promote asks on a terminal, and its status after text."""
+    main_fd, fd = pty.openpty()
+    process = subprocess.Popen([PINFOLD, 'promote'], stdin=fd, stdout=fd,
+                               stderr=fd, cwd=box.source, env=box.env,
+                               start_new_session=True)
+    os.close(fd)
+    seen = read_until(main_fd, b'[y/N] ')
+    os.write(main_fd, text)
+    status = process.wait(60)
+    os.close(main_fd)
+    return seen.decode(), status
 
 
 def main():

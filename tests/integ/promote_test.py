@@ -4,7 +4,6 @@
 with what the host does meanwhile, and the way back."""
 import json
 import os
-import pty
 import stat
 import subprocess
 import sys
@@ -13,7 +12,7 @@ import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from box import (Failure, PINFOLD, ROOT, Skip, case, check, equal, main,
+from box import (Failure, PINFOLD, ROOT, Skip, answer, case, check, equal, main,
                  read_until, tree_state, within)
 
 MODES = ('overlay', 'copy')
@@ -160,19 +159,6 @@ def without_a_terminal_promoting_needs_yes(box):
     box.pinfold('promote').expect(125, text='--yes')
     equal(listed(box), [])
     within(box.pinfold('diff').out.decode(), 'new')
-
-
-def answer(box, text):
-    main_fd, fd = pty.openpty()
-    process = subprocess.Popen([PINFOLD, 'promote'], stdin=fd, stdout=fd,
-                               stderr=fd, cwd=box.source, env=box.env,
-                               start_new_session=True)
-    os.close(fd)
-    seen = read_until(main_fd, b'[y/N] ')
-    os.write(main_fd, text)
-    status = process.wait(60)
-    os.close(main_fd)
-    return seen.decode(), status
 
 
 @case

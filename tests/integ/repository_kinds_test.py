@@ -61,6 +61,23 @@ def a_repository_of_sha256_is_taken_over_too(box):
 
 
 @case
+def clones_that_share_or_lack_objects_are_taken_over(box):
+    plant(box)
+    git(box, 'commit', '-q', '--allow-empty', '-m', 'second')
+    base = f'{box.home}/base'
+    os.rename(box.source, base)
+    for how in (('--shared', base), ('--depth=1', f'file://{base}')):
+        subprocess.run(['rm', '-rf', box.source], check=True)
+        git(box, 'clone', '-q', *how, box.source, cwd=box.home)
+        work(box, 'echo 2 >>a; git commit -qam third', '--read', base)
+        promote(box)
+        equal(git(box, 'status', '--short'), '', how)
+        equal(git(box, 'log', '--format=%s').split('\n')[:2],
+              ['third', 'second'])
+        sound(box)
+
+
+@case
 def a_working_tree_of_the_host_keeps_its_branch(box):
     plant(box)
     git(box, 'branch', 'side')

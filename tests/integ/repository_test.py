@@ -9,7 +9,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from box import case, check, equal, main, within
+from box import ROOT, Skip, answer, case, check, equal, main, within
 from repository import (git, plant, promote, result, sound, told, values,
                         work)
 
@@ -256,6 +256,41 @@ def a_branch_without_a_commit_and_a_detached_head_come(box):
     box.pinfold('undo').expect(0)
     equal(git(box, 'symbolic-ref', 'HEAD'), 'refs/heads/main')
     equal(git(box, 'status', '--short'), '?? c\n?? dir/')
+    sound(box)
+
+
+@case
+def on_a_terminal_the_references_are_shown_and_come_after_a_yes(box):
+    plant(box)
+    before = values(box)
+    work(box, 'echo 2 >>a; git commit -qam two; git branch topic')
+    seen, status = answer(box, b'n\n')
+    equal(status, 0)
+    for text in ('M  main: 1 commit, ', 'A  topic: new at ', 'M  a',
+                 'promote 3 changes to '):
+        within(seen, text)
+    equal(values(box), before)
+    answer(box, b'y\n')
+    equal(git(box, 'log', '--format=%s', 'topic'), 'two\nfirst')
+    equal(git(box, 'status', '--short'), '')
+    sound(box)
+
+
+@case
+def a_repository_of_another_user_stays_that_users(box):
+    if not ROOT:
+        raise Skip('only root works in the trees of others')
+    plant(box)
+    subprocess.run(['chown', '-R', '12345:23456', box.source], check=True)
+    git(box, 'config', '--global', '--add', 'safe.directory', '*')
+    work(box, 'git config --global --add safe.directory "*"; echo 2 >>a; '
+              'git commit -qam two; git checkout -q -b x/y; git tag t')
+    promote(box)
+    for folder, _, files in os.walk(box.source):
+        for name in [*files, '.']:
+            st = os.lstat(f'{folder}/{name}')
+            equal((st.st_uid, st.st_gid), (12345, 23456), f'{folder}/{name}')
+    equal(git(box, 'status', '--short'), '')
     sound(box)
 
 
