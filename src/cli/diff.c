@@ -13,6 +13,7 @@
 #include "cli/sorted.h"
 #include "cli/words.h"
 #include "workspace/changes.h"
+#include "workspace/git_changes.h"
 #include "workspace/protect.h"
 #include "workspace/renames.h"
 #include "workspace/source.h"
@@ -41,6 +42,7 @@ struct diff {
 	struct changes_counts total;
 	uint64_t held;
 	uint64_t left_out; /* of the layer: not part of a patch */
+	uint64_t of_git;   /* what git keeps for itself, which is not shown */
 	struct error *err;
 };
 
@@ -61,6 +63,28 @@ static bool is_left_out(const struct diff *d, const struct change *c)
 {
 	return d->show.how == SHOW_PATCH && !d->show.report.json &&
 	       d->words.n == 0 && (d->layer > 0 || is_in_git(c->path));
+}
+
+/*
+ * Objects, logs and the like are not shown beside the references that they belong
+ * to, unless they were asked for; nor are the directories of these.
+ */
+static bool shows_meaning(const struct diff *d)
+{
+	return d->layer == 0 && d->words.n == 0 && !d->show.report.json &&
+	       d->show.how != SHOW_PATCH;
+}
+
+static bool is_of_git(const struct diff *d, const struct change *c)
+{
+	const char *rest = c->path + strlen(".git/");
+
+	if (!str_starts(c->path, ".git/") || d->protect.no_repository)
+		return false;
+	if (str_starts(rest, "refs/"))
+		return S_ISDIR(c->mode) && c->kind == CHANGE_ADDED;
+	return git_is_derived(rest) || (git_is_bookkeeping(rest) &&
+					!protect_reason(&d->protect, c));
 }
 
 /* Where a link leads to. What cannot be read is not told. */
@@ -125,6 +149,10 @@ static int show(void *arg, const struct change *c)
 	    !(deleted_directory &&
 	      words_lead_through(&d->words, d->layer, c->path)))
 		return 0;
+	if (shows_meaning(d) && is_of_git(d, c)) {
+		d->of_git++;
+		return 0;
+	}
 	count(d, c);
 	if (is_left_out(d, c)) {
 		d->left_out++;
@@ -313,7 +341,14 @@ static void end_text(struct diff *d)
 	struct buf *out = &d->show.report.out;
 	AUTO_BUF struct buf text = BUF_INIT(256);
 
-	if (KINDS(&d->total) == 0) {
+	if (d->of_git > 0) {
+		buf_addf(&text, "beside these, %llu changes in .git are git's "
+				"own; pinfold diff %s .git shows them",
+			 (unsigned long long)d->of_git, d->pick->id);
+		report_note(buf_str(&text));
+		if (KINDS(&d->total) == 0)
+			return;
+	} else if (KINDS(&d->total) == 0) {
 		buf_addf(&text, "%s has no changes", d->pick->id);
 		report_note(buf_str(&text));
 		pick_say_other(d->state, d->pick);

@@ -49,7 +49,7 @@ int promote_check_only(struct promote *p, struct error *err);
  */
 int promote_tell_ref(struct buf *out, const char *path, const char *text);
 
-/* The same as members of a JSON object. */
+/* The same as a JSON object. */
 void promote_write_ref(struct json_writer *w, const char *text);
 
 /* Names the paths of --held that are no changes. */

@@ -94,7 +94,6 @@ void promote_write_ref(struct json_writer *w, const char *text)
 	struct told t;
 
 	read_told(text, &t);
-	json_key(w, "ref");
 	json_object(w);
 	json_put_uint(w, "ahead", t.ahead);
 	json_put_uint(w, "behind", t.behind);

@@ -64,8 +64,9 @@ static char *whole_path(const struct promote *p, size_t i,
 /* Where a link that comes leads to; NULL: it is none. */
 static const char *target_of(const struct journal_entry *e)
 {
-	return e->act != ACT_LEAVE && *journal_reason(e) ? journal_reason(e)
-							 : NULL;
+	return e->act != ACT_LEAVE && e->part == PART_NOT && *journal_reason(e)
+		       ? journal_reason(e)
+		       : NULL;
 }
 
 static int print_entry(struct promote *p, size_t i,
@@ -105,8 +106,11 @@ static int write_entry(struct promote *p, size_t i,
 	json_put_string(w, "kind", kind_names[e->kind]);
 	json_put_text(w, "path", path);
 	json_put_text(w, "reason", is_left(p, e) ? reason_of(e) : NULL);
+	json_key(w, "ref");
 	if (e->part == PART_REF)
 		promote_write_ref(w, journal_reason(e));
+	else
+		json_null(w);
 	json_put_string(w, "result", is_left(p, e) ? class_of(e) : "promoted");
 	json_put_text(w, "target", target_of(e));
 	json_object_end(w);

@@ -244,10 +244,10 @@ bool git_is_derived(const char *rest)
 }
 
 /* What git writes for itself, and what would mean nothing outside. */
-static bool is_bookkeeping(const char *rest)
+bool git_is_bookkeeping(const char *rest)
 {
 	static const char *const names[] = {
-		"index", "logs", "objects", "refs", "ORIG_HEAD", "FETCH_HEAD",
+		"index", "logs", "objects", "ORIG_HEAD", "FETCH_HEAD",
 		"COMMIT_EDITMSG", "MERGE_MSG", "MERGE_MODE", "MERGE_HEAD",
 		"MERGE_RR", "AUTO_MERGE", "SQUASH_MSG", "CHERRY_PICK_HEAD",
 		"REVERT_HEAD", "REBASE_HEAD", "BISECT_LOG", "BISECT_NAMES",
@@ -302,7 +302,8 @@ int git_changes_note(struct git_changes *g, struct judge *j,
 	int r;
 
 	if (!str_eq(rest, "HEAD") && !str_eq(rest, "packed-refs") &&
-	    !is_bookkeeping(rest))
+	    !str_eq(rest, "refs") && !str_starts(rest, "refs/") &&
+	    !git_is_bookkeeping(rest))
 		return 0;
 	r = g->opened ? 0 : open_repo(g, j, err);
 	if (r < 0)

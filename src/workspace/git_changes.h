@@ -61,6 +61,9 @@ void git_changes_done(struct git_changes *g);
  */
 bool git_is_derived(const char *rest);
 
+/* Is it what git keeps for itself: objects, logs, its index and the like? */
+bool git_is_bookkeeping(const char *rest);
+
 /*
  * One change in .git, which is neither protected nor promoted yet. 1: it is
  * part of what is taken over by meaning, or of no meaning outside; 0: it is

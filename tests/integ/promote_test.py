@@ -4,6 +4,7 @@
 with what the host does meanwhile, and the way back."""
 import json
 import os
+import pty
 import stat
 import subprocess
 import sys

@@ -34,7 +34,12 @@ def everything(box, mode):
         git(box, 'pack-refs', '--all')
     before = values(box)
     task = work(box, EVERYTHING + 'git for-each-ref; git stash list',
-                '--workspace', mode)
+                '--workspace', mode, '--json')
+    shown = box.pinfold('diff').expect(0, text="in .git are git's own")
+    within(shown.out.decode(), '.git/refs/heads/')
+    check(b'objects' not in shown.out and b'index' not in shown.out, shown)
+    within(box.pinfold('diff', task.json()['id'], '.git').out.decode(),
+           '.git/objects/')
     r = promote(box)
     out = r.out.decode()
     for text in ('M  HEAD: on topic/deep\n', 'D  old: deleted, was ',
@@ -44,6 +49,7 @@ def everything(box, mode):
     check(re.search(r'^M  main: 2 commits, [0-9a-f]{7}\.\.[0-9a-f]{7}$', out,
                     re.M), out)
     check('.git/objects' not in out and '.git/index' not in out, out)
+    check('leads' not in out, out)
     sound(box)
     equal(git(box, 'status', '--short'), '', 'status')
     equal(git(box, 'log', '--format=%s'), 'topic\nthird\nsecond\nfirst')
@@ -61,6 +67,8 @@ def everything(box, mode):
     os.unlink(f'{box.source}/untracked')
     git(box, 'reflog', 'show', 'main')
     within(git(box, 'reflog', 'show', 'main'), 'pinfold: promoted from t-')
+    left = box.pinfold('diff').expect(0)
+    check(b'objects' not in left.out and b'logs' not in left.out, left)
     return before
 
 
