@@ -102,6 +102,9 @@ static int add(struct layers *l, const struct pick *p, const char *name,
 					   O_CLOEXEC);
 	int r;
 
+	/* A task that was refused has not come so far. */
+	if (fd < 0 && errno == ENOENT)
+		return 0;
 	if (fd < 0)
 		return error_errno(err, "cannot open %s of %s", name, p->id);
 	if (faccessat(fd, "upper", F_OK, AT_SYMLINK_NOFOLLOW) < 0)

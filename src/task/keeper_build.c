@@ -237,6 +237,12 @@ static int send_config(struct keeper *k, struct error *err)
 				 NULL, 0);
 	if (r == -EPIPE || r == -ECONNRESET)
 		return 0;
+	if (r == -EFBIG)
+		return error_set(err, r,
+				 "files.write: the paths of %zu directories "
+				 "take more than %d bytes together; grant one "
+				 "that holds many of them",
+				 c.write_paths.n, CHANNEL_DATA_MAX);
 	if (r < 0)
 		return error_set(err, r, "cannot configure the sandbox: %s",
 				 strerror(-r));

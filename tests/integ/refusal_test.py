@@ -307,6 +307,18 @@ def without_free_descriptors_the_run_is_refused(box):
 
 
 @case
+def more_paths_to_write_than_can_be_told_are_refused_by_name(box):
+    words = []
+    for i in range(90):
+        os.mkdir(f'{box.top}/{i:0200}')
+        words += ['--write', f'{box.top}/{i:0200}']
+    r = box.run(*words, '--', 'true')
+    refused(r, 'files.write: the paths of 9', 'take more than 16384 bytes')
+    r = box.pinfold('promote', '--yes')
+    check('cannot open write' not in r.text(), r)
+
+
+@case
 def where_user_namespaces_are_blocked_the_step_and_the_fix_are_named(box):
     """max_user_namespaces 0 of a user namespace around pinfold."""
     user = ['--user', '--map-root-user'] if not ROOT else ['--user',
