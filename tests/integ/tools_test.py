@@ -5,6 +5,7 @@ import json
 import os
 import platform
 import shutil
+import socket
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -110,6 +111,32 @@ def a_tool_chain_cannot_be_changed_from_inside(box):
         box.sh(f'echo x >>{tool} || rm -f {tool} || chmod 777 {tool} || '
                f'touch {folder}/new || mv {folder} /tmp/x').expect(1)
     equal(b.tree_state(box.home), before)
+
+
+@case
+def a_socket_of_the_host_in_a_tool_chain_is_dead(box):
+    lay_out(box)
+    path = f'{box.home}/.local/bin/s'
+    os.mkfifo(f'{box.home}/.npm-fifo')
+    os.makedirs(f'{box.home}/.npm/_cacache')
+    os.rename(f'{box.home}/.npm-fifo', f'{box.home}/.npm/_cacache/fifo')
+    with socket.socket(socket.AF_UNIX) as server:
+        folder = os.open(os.path.dirname(path), os.O_PATH)
+        server.bind(f'/proc/self/fd/{folder}/s')
+        os.close(folder)
+        os.chmod(path, 0o666)
+        server.listen(1)
+        r = box.run('--', 'python3', '-c', 'import os, socket, sys\n'
+                    'os.chdir(sys.argv[1])\n'
+                    'socket.socket(socket.AF_UNIX).connect("s")',
+                    os.path.dirname(path))
+        check(r.status == 1 and 'ConnectionRefused' in r.text(), r)
+    # Nobody reads it outside, and a writer inside does not reach it.
+    reader = os.open(f'{box.home}/.npm/_cacache/fifo',
+                     os.O_RDONLY | os.O_NONBLOCK)
+    box.sh('timeout 1 sh -c "echo x >~/.npm/_cacache/fifo"')
+    equal(os.read(reader, 10), b'', 'the FIFO')
+    os.close(reader)
 
 
 @case
