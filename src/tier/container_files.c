@@ -32,10 +32,35 @@ static const char *const etc_hidden[] = {
 	"krb5.keytab",
 };
 
-static int make_skeleton(int root_fd, struct error *err)
+static bool any_below(const struct strlist *paths, const char *dir)
+{
+	for (size_t i = 0; i < paths->n; i++) {
+		if (path_is_below(paths->items[i], dir))
+			return true;
+	}
+	return false;
+}
+
+/* Does the source or a grant lie at or below the name in the root? */
+static bool is_needed(const struct sandbox_spec *s, const char *name)
+{
+	char dir[32];
+
+	snprintf(dir, sizeof(dir), "/%s", name);
+	return (s->source && path_is_below(s->source, dir)) ||
+	       any_below(&s->read, dir) || any_below(&s->write, dir);
+}
+
+static int make_skeleton(int root_fd, const struct sandbox_spec *s,
+			 struct error *err)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(skeleton); i++) {
-		int r = skeleton[i].target
+		int r;
+
+		/* What is to be shown there comes in the place of the link. */
+		if (skeleton[i].target && is_needed(s, skeleton[i].path))
+			continue;
+		r = skeleton[i].target
 				? symlinkat(skeleton[i].target, root_fd,
 					    skeleton[i].path)
 				: mkdirat(root_fd, skeleton[i].path, 0755);
@@ -208,7 +233,7 @@ int files_make_layers(int support_fd, const struct sandbox_spec *s,
 	root = openat(support_fd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root < 0)
 		return error_errno(err, "cannot open a layer");
-	r = make_skeleton(root, err);
+	r = make_skeleton(root, s, err);
 	if (r < 0)
 		return r;
 	return hide_is_empty(&s->hide) ? 0 : make_hide(support_fd, s, err);

@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -277,6 +278,18 @@ def another_mount_below_the_source_is_named_and_can_be_granted(box):
               [f'{mount}/new'])
     finally:
         subprocess.run(['umount', mount], check=True)
+
+
+@case
+def a_source_below_var_tmp_is_at_its_own_path(box):
+    with tempfile.TemporaryDirectory(dir='/var/tmp') as top:
+        if os.path.realpath(top) != top:
+            raise Skip('/var/tmp is a link here')
+        with open(f'{top}/f', 'w', encoding='ascii') as f:
+            f.write('x')
+        r = box.run('--source', top, '--', 'sh', '-c', 'pwd; cat f; echo >g')
+        equal(r.expect(0).out.decode(), f'{top}\nx')
+    box.sh('touch /var/tmp/f && ls /tmp/f').expect(0, out=b'/tmp/f\n')
 
 
 @case
