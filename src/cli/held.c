@@ -4,6 +4,7 @@
 #include "base/io.h"
 #include "base/str.h"
 #include "confine/start.h"
+#include "workspace/judge.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -64,6 +65,20 @@ static int read_deny(struct layers *l, const struct pick *p,
 	return 0;
 }
 
+/* Is the whole directory a repository, or does it lie in one? */
+static bool is_git(int fd, const char *path)
+{
+	static const char *const marks[] = {"HEAD", "objects", "refs"};
+
+	if (judge_is_git(path))
+		return true;
+	for (size_t i = 0; fd >= 0 && i < ARRAY_SIZE(marks); i++) {
+		if (faccessat(fd, marks[i], F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+			return false;
+	}
+	return fd >= 0;
+}
+
 /* Opens what a layer lies over, and fills in what it is. */
 static int add_below(struct layers *l, int fd, const char *recorded,
 		     bool gone_too, struct error *err)
@@ -81,6 +96,7 @@ static int add_below(struct layers *l, int fd, const char *recorded,
 		.source_fd = below < 0 ? -1 : below,
 		.source = below < 0 ? strdup(recorded) : io_fd_path(below),
 		.since_ns = l->since_ns,
+		.is_git = is_git(below, recorded),
 		.top_ctime_ns = (int64_t)st.st_ctim.tv_sec * 1000000000 +
 				st.st_ctim.tv_nsec,
 		.protect = &l->protect[l->n],

@@ -128,7 +128,8 @@ static void warn(const struct step *s, const struct promote_layer *l)
 
 		buf_add_str(&text, "warning: ");
 		str_quote(&text, c.path, 400);
-		if (judge_is_git(c.path) && !is_reference(c.path))
+		if (l->is_git ||
+		    (judge_is_git(c.path) && !is_reference(c.path)))
 			buf_add_str(&text, " stays held back all the same: "
 					   "it is in a git directory");
 		else

@@ -464,7 +464,7 @@ static int judge_always(struct judge *j, const struct change *c)
 {
 	const char *why = c->kind == CHANGE_DELETED ? NULL : special(c->mode);
 
-	if (judge_is_git(c->path)) {
+	if (j->layer->is_git || judge_is_git(c->path)) {
 		const char *held = protect_reason(j->layer->protect, c);
 
 		return leave(j, held ? LEAVE_GIT_HELD : LEAVE_GIT,

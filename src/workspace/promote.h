@@ -26,6 +26,7 @@ struct promote_layer {
 	int source_fd;	    /* O_PATH */
 	const char *source; /* its path */
 	bool copied;
+	bool is_git; /* a repository, or in one: nothing comes by file */
 	/* What has a later change time was changed after the task began. */
 	int64_t since_ns;
 	/* Of the source's top, before a promotion made its stage in it. */

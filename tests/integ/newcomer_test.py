@@ -575,6 +575,23 @@ def ps_shows_names_and_lists_by_label(box):
 
 
 @case
+def a_task_without_changes_names_another_of_its_source_that_has_some(box):
+    task = box.sh('echo x >f', '--json').json()['id']
+    box.run('--json', 'true').expect(0)
+    hint = f'another task of the same source holds changes: pinfold diff {task}'
+    box.pinfold('diff').expect(0, text=hint)
+    box.pinfold('diff', 'f').expect(125, text=hint)
+    box.pinfold('promote', '--yes').expect(0, text=hint)
+    box.pinfold('promote', '--yes', 'f').expect(125, text=hint)
+    box.pinfold('promote', '--yes', '--held', 'f').expect(
+        125, text='has no changes to promote')
+    box.pinfold('discard', '--yes').expect(0, text=hint)
+    box.pinfold('promote', '--yes', task).expect(0)
+    r = box.pinfold('diff').expect(0, text='no changes')
+    check(b'another' not in r.err, 'what was promoted is still told')
+
+
+@case
 def rm_removes_what_ended_and_leaves_what_runs_or_holds_changes(box):
     """By name alone: other tasks of this caller may be somebody else's."""
     running = box.start()

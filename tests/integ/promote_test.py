@@ -234,22 +234,6 @@ def paths_are_promoted_as_diff_names_them_and_mistyped_ones_refused(box):
     equal(sorted(os.listdir(sub)), ['f', 'f*'])
 
 
-@case
-def a_task_without_changes_names_another_of_its_source_that_has_some(box):
-    task = task_of(box.sh('echo x >f', '--json'))
-    box.run('--json', 'true').expect(0)
-    hint = f'another task of the same source holds changes: pinfold diff {task}'
-    box.pinfold('diff').expect(0, text=hint)
-    box.pinfold('diff', 'f').expect(125, text=hint)
-    promote(box).expect(0, text=hint)
-    promote(box, 'f').expect(125, text=hint)
-    promote(box, '--held', 'f').expect(125, text='has no changes to promote')
-    box.pinfold('discard', '--yes').expect(0, text=hint)
-    promote(box, task).expect(0)
-    r = box.pinfold('diff').expect(0, text='no changes')
-    check(b'another' not in r.err, 'what was promoted is still told')
-
-
 def host_changes(box, mode):
     for name in ('edited', 'saved', 'removed', 'dir/f', 'dir/g', 'mine',
                  'whole/f', 'moved/f', 'both', 'away/f'):
@@ -444,6 +428,25 @@ def new_files_get_the_owner_of_their_directory_and_others_keep_theirs(box):
         st = os.stat(f'{box.source}/{name}')
         equal((st.st_uid, st.st_gid), ids, name)
     equal(os.stat(f'{box.source}/shared/d').st_mode & 0o7000, 0o2000)
+
+
+@case
+def a_git_directory_that_was_granted_for_writing_is_not_promoted(box):
+    for other in (f'{box.home}/main/.git', f'{box.home}/bare'):
+        for name in ('objects', 'refs/heads'):
+            os.makedirs(f'{other}/{name}')
+        with open(f'{other}/HEAD', 'w', encoding='ascii') as f:
+            f.write('ref: refs/heads/main\n')
+        task = task_of(box.sh(
+            f'echo x >{other}/refs/heads/main; echo x >{other}/packed-refs; '
+            'echo z >here', '--write', other, '--json'))
+        got = result(box, '--held', f'{other}/packed-refs')
+        equal(got[f'{other}/refs/heads/main'][0], 'held back')
+        equal(got[f'{other}/packed-refs'][0], 'held back')
+        equal(got['here'][0], 'promoted')
+        equal(os.listdir(f'{other}/refs/heads'), [])
+        equal(len(pending(box, task)), 2)
+        os.unlink(f'{box.source}/here')
 
 
 @case
