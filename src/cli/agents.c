@@ -100,16 +100,6 @@ static int mask_tokens(struct tools *t, const struct agent_part *part,
 	return r;
 }
 
-static int carry(struct tools *t, const char *agent, const char *root,
-		 const char *at)
-{
-	int r = strlist_add(&t->carried, root);
-
-	if (r == 0)
-		r = strlist_add(&t->carried_at, at);
-	return r < 0 ? r : strlist_add(&t->carried_by, agent);
-}
-
 static int mask_all(struct tools *t, const struct agent_part *part,
 		    const char *root)
 {
@@ -134,7 +124,7 @@ static int take_directory(const struct tools_where *w, struct tools *t,
 		return 0;
 	r = mask_all(t, part, root);
 	if (r == 0)
-		r = carry(t, agent, root, at);
+		r = tools_carry(t, root, at, agent);
 	return r > 0 || r == -E2BIG ? withhold(t, root) : r;
 }
 

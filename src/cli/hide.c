@@ -260,10 +260,12 @@ static void say_withheld(const struct launch *l)
 	}
 	if (l->withheld.n > NAMED)
 		buf_addf(&text, " and %zu more", l->withheld.n - NAMED);
-	buf_addf(&text, " %s not shown, because %s seem%s to hold a token "
-		 "(files.agents)", l->withheld.n == 1 ? "was" : "were",
-		 l->withheld.n == 1 ? "it" : "they",
-		 l->withheld.n == 1 ? "s" : "");
+	buf_addf(&text, " %s not shown, because %s to hold a token or %s no "
+		 "plain file%s (files.agents)",
+		 l->withheld.n == 1 ? "was" : "were",
+		 l->withheld.n == 1 ? "it seems" : "they seem",
+		 l->withheld.n == 1 ? "is" : "are",
+		 l->withheld.n == 1 ? "" : "s");
 	report_note(buf_str(&text));
 }
 

@@ -247,7 +247,8 @@ static void add_tools(struct rows *rows, const struct policy *p,
 				       "files.agents", "copy"});
 	for (size_t i = 0; i < t->withheld.n; i++)
 		add(rows, (struct row){"files", t->withheld.items[i],
-				       "not present: it seems to hold a token",
+				       "not present: it seems to hold a token, "
+				       "or is no plain file",
 				       "files.agents", "default deny"});
 }
 

@@ -62,7 +62,7 @@ static bool is_granted(const struct tools_where *w, const char *path)
 	       any_covers(&w->policy->write, path);
 }
 
-static bool is_system(const char *path)
+bool tools_of_system(const char *path)
 {
 	static const char *const system[] = {"/usr", "/bin", "/sbin", "/lib",
 					     "/lib32", "/lib64", "/libx32"};
@@ -77,7 +77,7 @@ static bool is_system(const char *path)
 bool tools_visible(const struct tools_where *w, const struct tools *t,
 		   const char *path)
 {
-	return is_system(path) || is_granted(w, path) ||
+	return tools_of_system(path) || is_granted(w, path) ||
 	       any_covers(&t->shown, path) || any_covers(&t->carried_at, path);
 }
 
@@ -250,6 +250,16 @@ static bool can_be_at(const struct finder *f, const char *at, const char *path)
 	return !any_covers(&f->t->shown, at) || str_eq(at, path);
 }
 
+int tools_carry(struct tools *t, const char *from, const char *at,
+		const char *by)
+{
+	int r = strlist_add(&t->carried, from);
+
+	if (r == 0)
+		r = strlist_add(&t->carried_at, at);
+	return r < 0 ? r : strlist_add(&t->carried_by, by);
+}
+
 static int carry(struct finder *f, const struct tool *tool, const char *root)
 {
 	int r = 0;
@@ -269,11 +279,7 @@ static int carry(struct finder *f, const struct tool *tool, const char *root)
 			return -ENOMEM;
 		if (!path || !can_be_at(f, at, path))
 			continue;
-		r = strlist_add(&f->t->carried, path);
-		if (r == 0)
-			r = strlist_add(&f->t->carried_at, at);
-		if (r == 0)
-			r = strlist_add(&f->t->carried_by, tool->name);
+		r = tools_carry(f->t, path, at, tool->name);
 	}
 	return r;
 }
@@ -434,7 +440,7 @@ static int read_path(struct finder *f)
 	for (size_t i = 0; i < f->path.n && r == 0; i++) {
 		const char *path = f->path.items[i];
 		AUTO_FREE char *real =
-			is_system(path) ? NULL : realpath(path, NULL);
+			tools_of_system(path) ? NULL : realpath(path, NULL);
 
 		r = strlist_add(&f->real, real ? real : path);
 	}

@@ -44,6 +44,11 @@ int tools_find(const struct tools_where *w, struct tools *ret,
 
 /* ---- between the files of this module ---- */
 
+/* A directory of the system, which every sandbox shows. */
+bool tools_of_system(const char *path);
+/* Adds a directory to what is carried in. 0 or -ENOMEM. */
+int tools_carry(struct tools *t, const char *from, const char *at,
+		const char *by);
 /* A directory that may be shown: the caller's or root's, and nothing secret. */
 bool tools_fit(const struct tools_where *w, const char *path);
 /*

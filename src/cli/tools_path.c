@@ -149,12 +149,6 @@ static void add_path(struct buf *text, const char *path)
 	buf_add_str(text, b.len > SHOWN_MAX ? "a long path" : buf_str(&b));
 }
 
-static bool is_of_system(const char *path)
-{
-	return path_is_below(path, "/usr") || path_is_below(path, "/bin") ||
-	       path_is_below(path, "/sbin");
-}
-
 static void say_grant(struct buf *text, const char *program)
 {
 	AUTO_FREE char *dir = grant_for(program);
@@ -174,12 +168,12 @@ void tools_missing(const char *command, struct buf *text)
 
 	if (!real)
 		return;
-	if (!is_of_system(real)) {
+	if (!tools_of_system(real)) {
 		buf_add_str(text, "; on the host it is ");
 		add_path(text, real);
 		say_grant(text, real);
 	}
-	if (interpreter && !is_of_system(interpreter)) {
+	if (interpreter && !tools_of_system(interpreter)) {
 		buf_add_str(text, "; it is run by ");
 		add_path(text, interpreter);
 		say_grant(text, interpreter);

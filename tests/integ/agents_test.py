@@ -144,8 +144,10 @@ def links_in_the_settings_of_an_agent_lead_nowhere_else(box):
     os.symlink(f'{box.home}/.ssh', f'{box.home}/.codex/prompts')
     os.symlink(f'{box.home}/.ssh/id_ed25519', f'{box.home}/.aider.conf.yml')
     os.symlink(f'{box.home}/.ssh', f'{box.home}/.gemini')
+    os.symlink(f'{box.home}/.ssh/id_ed25519', f'{box.home}/.codex/AGENTS.md')
     for preset in ('codex', 'aider', 'gemini-cli'):
         r = box.sh(f'grep -r {SECRET} ~ {box.home}; cat ~/.codex/prompts/*; '
+                   'cat ~/.codex/AGENTS.md; '
                    'cat ~/.gemini/*', '--preset', preset)
         check(r.status != 0 and r.out == b'', r)
 
@@ -284,12 +286,15 @@ def a_real_agent_prints_its_version_and_help(box):
         raise b.Skip('installed once, where npm is')
     folder = f'{box.top}/claude'
     os.mkdir(folder)
-    done = subprocess.run(
-        [npm, 'install', '--no-audit', '--no-fund', '--no-save',
-         '@anthropic-ai/claude-code'], cwd=folder, check=False,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, timeout=b.patient(180),
-        env={**os.environ, 'HOME': os.path.expanduser('~root')})
+    try:
+        done = subprocess.run(
+            [npm, 'install', '--no-audit', '--no-fund', '--no-save',
+             '@anthropic-ai/claude-code'], cwd=folder, check=False,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, timeout=b.patient(120),
+            env={**os.environ, 'HOME': os.path.expanduser('~root')})
+    except subprocess.TimeoutExpired:
+        raise b.Skip('npm does not come to an end here') from None
     if done.returncode != 0:
         raise b.Skip(f'npm cannot install it here: {b.short(done.stdout)}')
     box.env['PATH'] += f':{folder}/node_modules/.bin'
