@@ -112,10 +112,11 @@ static int read_core(const char *key, const char *value, struct buf *why)
 /* Takes the head of a section off a line. */
 static char *read_section(char *line, char section[SECTION_SIZE])
 {
-	size_t n = strcspn(line + 1, "]");
+	size_t n;
 
 	if (line[0] != '[')
 		return line;
+	n = strcspn(line + 1, "]");
 	snprintf(section, SECTION_SIZE, "%.*s",
 		 n < SECTION_SIZE ? (int)n : SECTION_SIZE - 1, line + 1);
 	return strip(line[1 + n] ? line + n + 2 : line + n + 1);

@@ -284,28 +284,43 @@ static bool is_named(const struct git_ref *r)
 	return r && r->named;
 }
 
-/* The index belongs to what is checked out, or that stays. */
-static int make_index(struct git_lab *lab, struct out *o)
+/* What is checked out stays, for its index cannot be made. */
+static int leave_out(struct git_lab *lab, struct out *o, const struct buf *why)
 {
-	AUTO_BUF struct buf why = BUF_INIT(2048);
 	struct git_ref *refs[] = {o->branch, o->head};
-	int r;
+	int r = 0;
 
-	if (str_eq(o->old, o->new))
-		return 0;
-	r = git_lab_index(lab, o->old, o->new,
-			  is_named(o->branch) || is_named(o->head), &why);
-	if (r <= 0)
-		return r < 0 ? r : 1;
-	r = 0;
 	for (size_t i = 0; i < 2 && r == 0; i++) {
 		if (refs[i] && !refs[i]->left)
 			r = git_ref_leave(refs[i], LEAVE_CONFLICT,
 					  "the index of the host is in its "
 					  "way: %s",
-					  buf_str(&why));
+					  buf_str(why));
 	}
 	return r < 0 ? r : find_out(lab->g, o);
+}
+
+/*
+ * The index belongs to what is checked out, or that stays: then another branch,
+ * on which the host is now, may still move. 1: there is a new index.
+ */
+static int make_index(struct git_lab *lab, struct out *o)
+{
+	while (!str_eq(o->old, o->new)) {
+		AUTO_BUF struct buf why = BUF_INIT(2048);
+		int r = git_lab_index(lab, o->old, o->new,
+				      is_named(o->branch) || is_named(o->head),
+				      &why);
+
+		if (r <= 0)
+			return r < 0 ? r : 1;
+		if (!o->branch && !o->head)
+			return 0;
+		r = leave_out(lab, o, &why);
+		if (r < 0)
+			return r;
+	}
+	return 0;
 }
 
 /* ---- all ---- */

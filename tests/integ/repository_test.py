@@ -179,6 +179,23 @@ def what_is_staged_on_the_host_stays_staged_or_is_a_conflict(box):
 
 
 @case
+def a_branch_may_move_where_another_cannot_be_checked_out(box):
+    plant(box)
+    box.write('c', 'host')
+    git(box, 'add', 'c')
+    time.sleep(0.02)
+    work(box, """git reset -q; echo 2 >>a; git commit -qm main a
+        git checkout -q -b topic; echo 2 >c; git commit -qm topic c""")
+    found = told(box, status=1)
+    for name in ('HEAD', 'refs/heads/topic'):
+        equal(result(found, name)[0], 'conflict', name)
+        within(result(found, name)[1], 'the index of the host')
+    equal(result(found, 'refs/heads/main')[0], 'promoted')
+    equal(git(box, 'status', '--short'), 'MM c')
+    sound(box)
+
+
+@case
 def commits_that_bring_what_is_protected_stay_until_they_are_named(box):
     plant(box)
     work(box, '''mkdir .vscode; echo {} >.vscode/tasks.json; git add -A
