@@ -19,7 +19,7 @@ BUILD = os.environ.get('PINFOLD_BUILD') or os.path.join(HERE, '../../build')
 INJECT = f'{BUILD}/tests/fault/inject'
 ALL = os.environ.get('PINFOLD_ALL') == '1'
 SEED = 20240301
-SOME = 14
+SOME = 8
 HANG_S = 60
 CHANGE = r'''
     echo 2 >>a; git commit -qam second; rm b; git add -A; git commit -qm third
