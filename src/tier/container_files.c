@@ -395,11 +395,19 @@ int files_make_git(int support_fd, const struct sandbox_spec *s,
 {
 	AUTO_BUF struct buf b = BUF_INIT(4096);
 
-	if (!s->git_name && !s->git_email)
-		return 0;
-	buf_add_str(&b, "[user]\n");
+	if (s->git_name || s->git_email)
+		buf_add_str(&b, "[user]\n");
 	git_value(&b, "name", s->git_name);
 	git_value(&b, "email", s->git_email);
+	/*
+	 * The index knows files by their owner too. Where that is another one
+	 * inside, git would read all of them again.
+	 */
+	if (s->source && s->owner_uid != s->inner_uid)
+		buf_add_str(&b, "[core]\n\tcheckStat = minimal\n"
+				"\ttrustctime = false\n");
+	if (b.len == 0 && !b.failed)
+		return 0;
 	if (b.failed)
 		return error_set(err, b.failed, "out of memory");
 	return make_in_home(support_fd, ".gitconfig", buf_str(&b), 0644, s,

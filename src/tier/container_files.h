@@ -43,7 +43,8 @@ int files_copy_link(const char *path, int root_fd, struct error *err);
 
 /*
  * ~/.gitconfig, in the directory "home" of the support tmpfs, with the name and
- * the mail address that commits are by; nothing when there are none.
+ * the mail address that commits are by; nothing when there are none,
+ * unless git has to know files by size and time alone.
  */
 int files_make_git(int support_fd, const struct sandbox_spec *s,
 		   struct error *err);

@@ -336,5 +336,20 @@ def a_lock_of_another_git_is_respected(box):
     sound(box)
 
 
+@case
+def looking_at_a_repository_reads_no_file_again_and_changes_nothing(box):
+    plant(box)
+    # What changed within the second of the index is always read.
+    for name in ('a', 'b', 'c', 'dir/d'):
+        os.utime(f'{box.source}/{name}', (10 ** 9, 10 ** 9))
+    git(box, 'status')
+    index = f'{box.source}/.git/index'
+    os.utime(index, (10 ** 9 + 10, 10 ** 9 + 10))
+    r = work(box, 'git status --short; git diff --stat; git log -1 --format=%s',
+             '--json')
+    equal(r.out, b'first\n')
+    equal(box.changes(r.json()['id'])['changes'], [])
+
+
 if __name__ == '__main__':
     sys.exit(main())
