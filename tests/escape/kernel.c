@@ -314,10 +314,11 @@ static const struct attack table[] = {
 	{"system calls", "calls getpid by the x32 interface",
 	 "ENOSYS EPERM SIGSYS", NULL, plain, NULL, CALL_X32_GETPID,
 	 "not every kernel has x32"},
+	/* A kernel without this interface sends SIGSEGV. */
 	{"system calls", "calls getpid by the i386 interface",
-	 "ENOSYS EPERM SIGSYS", NULL, call_i386, NULL, 20, NULL},
+	 "ENOSYS EPERM SIGSYS SIGSEGV", NULL, call_i386, NULL, 20, NULL},
 	{"system calls", "calls mount by the i386 interface",
-	 "ENOSYS EPERM SIGSYS", "EFAULT", call_i386, NULL, 21, NULL},
+	 "ENOSYS EPERM SIGSYS SIGSEGV", "EFAULT", call_i386, NULL, 21, NULL},
 	{"system calls", "takes real-time priority", DENIED, NULL,
 	 real_time_priority, NULL, SCHED_FIFO, NULL},
 	{"system calls", "raises its priority", DENIED, NULL, raise_priority,
