@@ -6,6 +6,7 @@
 
 #include "base/glob.h"
 
+#include <limits.h>
 #include <stddef.h>
 
 const char *const secrets_literal[] = {
@@ -39,7 +40,16 @@ static bool is_any(const char *const *globs, const char *name)
 	return false;
 }
 
+/* Letters of both cases count as one: a file system may say so, and people do. */
 bool secrets_is_name(const char *name)
 {
-	return is_any(names, name) && !is_any(samples, name);
+	char lower[NAME_MAX + 1];
+	size_t n = 0;
+
+	for (; name[n] && n < NAME_MAX; n++)
+		lower[n] = name[n] >= 'A' && name[n] <= 'Z'
+				   ? (char)(name[n] - 'A' + 'a')
+				   : name[n];
+	lower[n] = '\0';
+	return is_any(names, lower) && !is_any(samples, lower);
 }

@@ -281,6 +281,17 @@ def another_mount_below_the_source_is_named_and_can_be_granted(box):
 
 
 @case
+def a_directory_of_the_source_is_renamed_by_mv_and_in_a_copy_by_anybody(box):
+    box.write('d/f', 'x')
+    rename = 'python3 -c "import os; os.rename(\'d\', \'e\')"'
+    box.sh('mv d e && cat e/f').expect(0, out=b'x')
+    r = box.sh(rename).expect(1)
+    within(r.text(), 'Invalid cross-device link')
+    box.sh(f'{rename} && cat e/f', '--workspace', 'copy').expect(0, out=b'x')
+    box.sh('mkdir own && ' + rename.replace("'d'", "'own'")).expect(0)
+
+
+@case
 def a_source_below_var_tmp_is_at_its_own_path(box):
     with tempfile.TemporaryDirectory(dir='/var/tmp') as top:
         if os.path.realpath(top) != top:

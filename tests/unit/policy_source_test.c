@@ -229,7 +229,7 @@ static void options_that_are_wrong_are_named(void **state)
 		{OPT_TIMEOUT, "10", -EINVAL, "--timeout: limits.wall"},
 		{OPT_WORKSPACE, "cpy", -EINVAL, "did you mean copy?"},
 		{OPT_PRESET, "ofline", -ENOENT, "did you mean offline?"},
-		{OPT_PRESET, "codex", -EOPNOTSUPP, "needs network rules"},
+		{OPT_PRESET, "python-dev", -EOPNOTSUPP, "needs network rules"},
 	};
 	struct place *p = *state;
 

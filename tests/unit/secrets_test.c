@@ -21,6 +21,7 @@ static void names_of_secrets_are_known_and_samples_of_them(void **state)
 	static const char *const secret[] = {
 		".env", ".env.local", ".npmrc", ".netrc", "id_ed25519", "a.pem",
 		"server.key", "credentials.json", "service-account-x.json",
+		".ENV", "Id_RSA",
 	};
 	static const char *const plain[] = {
 		".env.example", ".env.sample", ".envrc", "env", "key", "x.keys",
