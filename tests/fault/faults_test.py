@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# situations: root user userns
+# situations: root user userns*
 # limit: 1800 s
 """Every system call of a run's start and end fails once, and every process of
 pinfold is killed at each of its calls.
