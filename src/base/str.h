@@ -30,6 +30,9 @@ bool str_eq(const char *a, const char *b);
 bool str_starts(const char *s, const char *prefix);
 bool str_ends(const char *s, const char *suffix);
 
+/* s without white space at its ends: cut in place, and where it begins then. */
+char *str_strip(char *s);
+
 /* printf into new memory; NULL when there is none. */
 char *str_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

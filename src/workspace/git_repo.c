@@ -4,7 +4,6 @@
 #include "base/io.h"
 #include "workspace/walk.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -41,18 +40,6 @@ static int refuse(struct buf *why, const char *text, const char *what)
 }
 
 /* ---- configuration ---- */
-
-static char *strip(char *s)
-{
-	size_t n;
-
-	while (isspace((unsigned char)*s))
-		s++;
-	n = strlen(s);
-	while (n > 0 && isspace((unsigned char)s[n - 1]))
-		s[--n] = '\0';
-	return s;
-}
 
 static bool is_true(const char *value)
 {
@@ -119,7 +106,7 @@ static char *read_section(char *line, char section[SECTION_SIZE])
 	n = strcspn(line + 1, "]");
 	snprintf(section, SECTION_SIZE, "%.*s",
 		 n < SECTION_SIZE ? (int)n : SECTION_SIZE - 1, line + 1);
-	return strip(line[1 + n] ? line + n + 2 : line + n + 1);
+	return str_strip(line[1 + n] ? line + n + 2 : line + n + 1);
 }
 
 /* The value without a remark and quotes; the key alone means that it is so. */
@@ -129,12 +116,12 @@ static const char *read_value(char *value)
 		return "true";
 	*value++ = '\0';
 	value[strcspn(value, "#;")] = '\0';
-	value = strip(value);
+	value = str_strip(value);
 	if (value[0] == '"') {
 		value++;
 		value[strcspn(value, "\"")] = '\0';
 	}
-	return strip(value);
+	return str_strip(value);
 }
 
 static int read_line(struct git_repo *g, char *line,
@@ -142,11 +129,11 @@ static int read_line(struct git_repo *g, char *line,
 {
 	const char *value;
 
-	line = read_section(strip(line), section);
+	line = read_section(str_strip(line), section);
 	if (!*line || line[0] == '#' || line[0] == ';')
 		return 0;
 	value = read_value(strchr(line, '='));
-	line = strip(line);
+	line = str_strip(line);
 	if (!strcasecmp(section, "extensions"))
 		return read_extension(g, line, value, why);
 	return strcasecmp(section, "core") ? 0 : read_core(line, value, why);

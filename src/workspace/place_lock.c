@@ -121,6 +121,16 @@ int place_lock(struct journal *j, int source_fd, int stage_fd, bool first,
 	return r;
 }
 
+/* Is the lock of the entry in its place, and ours? 1, 0 or negative. */
+static int is_held(struct tree *tree, const struct journal_entry *e,
+		   int *ret_dir_fd, const char **ret_name)
+{
+	struct stat st;
+	int r = look(tree, e, &st, ret_dir_fd, ret_name);
+
+	return r < 0 ? r : st.st_ino && st.st_ino == e->new_ino;
+}
+
 int place_unlock(struct journal *j, int source_fd, int stage_fd,
 		 struct error *err)
 {
@@ -131,14 +141,13 @@ int place_unlock(struct journal *j, int source_fd, int stage_fd,
 	for (struct journal_entry *e = journal_next(j, NULL); e && r == 0;
 	     e = journal_next(j, e)) {
 		char number[STAGE_NAME_SIZE];
-		struct stat st;
 		const char *name;
 		int dir_fd;
 
 		if (e->act != ACT_LOCK)
 			continue;
-		r = look(&tree, e, &st, &dir_fd, &name);
-		if (r == 0 && st.st_ino && st.st_ino == e->new_ino) {
+		r = is_held(&tree, e, &dir_fd, &name);
+		if (r > 0) {
 			stage_name(e->number, number);
 			r = place_rename(dir_fd, name, stage_fd, number,
 					 RENAME_NOREPLACE);
@@ -184,10 +193,8 @@ int place_renew_locks(struct journal *j, int source_fd, int stage_fd)
 		const char *name;
 		int dir_fd;
 
-		if (e->act != ACT_LOCK)
-			continue;
-		if (look(&tree, e, &st, &dir_fd, &name) == 0 && st.st_ino &&
-		    st.st_ino == e->new_ino)
+		if (e->act != ACT_LOCK ||
+		    is_held(&tree, e, &dir_fd, &name) > 0)
 			continue;
 		/* One may have been made, and not been noted. */
 		stage_name(e->number, number);

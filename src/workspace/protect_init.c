@@ -8,7 +8,6 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -135,15 +134,13 @@ static int add_link(struct protect *p)
 	return path ? add_dir(p, path) : -ENOMEM;
 }
 
+/* A value of the configuration, without the quotes around it. */
 static char *strip(char *s)
 {
 	size_t n;
 
-	while (isspace((unsigned char)*s))
-		s++;
+	s = str_strip(s);
 	n = strlen(s);
-	while (n > 0 && isspace((unsigned char)s[n - 1]))
-		s[--n] = '\0';
 	if (n > 1 && s[0] == '"' && s[n - 1] == '"') {
 		s[n - 1] = '\0';
 		s++;

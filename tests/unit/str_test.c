@@ -180,6 +180,16 @@ static void below_ends_at_a_component(void **state)
 	assert_false(path_is_below("/", "/a"));
 }
 
+static void white_space_at_the_ends_is_cut(void **state)
+{
+	char text[] = " \t a b \n", blank[] = " \n", empty[] = "";
+
+	(void)state;
+	assert_string_equal(str_strip(text), "a b");
+	assert_string_equal(str_strip(blank), "");
+	assert_string_equal(str_strip(empty), "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -194,6 +204,7 @@ int main(void)
 		cmocka_unit_test(well_formed_utf8_is_told_from_the_rest),
 		cmocka_unit_test(normal_paths_have_one_spelling),
 		cmocka_unit_test(below_ends_at_a_component),
+		cmocka_unit_test(white_space_at_the_ends_is_cut),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
