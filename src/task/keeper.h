@@ -113,8 +113,8 @@ struct keeper_limits {
 struct keeper_open {
 	struct open_files sum;
 	uint64_t shared_at_start; /* shared memory of the machine */
-	/* What space was free when nothing could be hidden, and what was
-	 * known to be taken then. */
+	/* What space was free at the last walk that knew of nothing hidden,
+	 * and what of the disk was known to be taken then. */
 	uint64_t free_bytes, known_bytes;
 	uint64_t next_us;
 	bool asked;	  /* no answer yet */
@@ -239,9 +239,15 @@ void keeper_open_init(struct keeper *k);
 /* Asks init for open files without a name when there is a reason to. */
 void keeper_open_tick(struct keeper *k, uint64_t now_us);
 void keeper_open_answer(struct keeper *k, const struct message *m);
+/*
+ * Before each walk: what space was free at the walk before, and what of the
+ * disk was known to be the task's. Counting begins there once a walk does not
+ * find what went.
+ */
+void keeper_open_begin(struct keeper *k, uint64_t free_bytes, uint64_t known);
 /* Of the space that is free now, known the bytes that are the task's: counts
  * what is gone, not known, and may be hidden in mappings and messages. */
-uint64_t keeper_open_hidden(struct keeper *k, uint64_t free_bytes,
+uint64_t keeper_open_hidden(const struct keeper *k, uint64_t free_bytes,
 			    uint64_t known);
 
 /* keeper_end.c */

@@ -216,6 +216,8 @@ static void walk(struct keeper *k, uint64_t bytes_left, uint64_t inodes_left,
 	uint64_t bytes = 0, inodes = 0, all_bytes = 0, all_inodes = 0;
 	char name[40];
 
+	keeper_open_begin(k, l->free_blocks,
+			  l->disk_bytes + k->open.sum.disk_bytes);
 	if (changes_usage(k->task_fd, "upper", bytes_left, inodes_left, &bytes,
 			  &inodes) == 0) {
 		all_bytes = bytes;
@@ -258,7 +260,7 @@ static const char *disk_hit(struct keeper *k, uint64_t now_us)
 	if (fstatvfs(k->task_fd, &fs) < 0)
 		return NULL;
 	bytes += keeper_open_hidden(k, fs.f_bfree * fs.f_frsize,
-				    bytes + l->disk_bytes);
+				    k->open.sum.disk_bytes + l->disk_bytes);
 	more_bytes = used(l->free_blocks, fs.f_bfree * fs.f_frsize);
 	more_inodes = used(l->free_inodes, fs.f_ffree);
 	near = bytes + l->disk_bytes + more_bytes >= want->disk ||

@@ -47,16 +47,22 @@ static bool memory_is_odd(const struct keeper *k)
 	       now - k->open.shared_at_start >= limit / 2;
 }
 
-uint64_t keeper_open_hidden(struct keeper *k, uint64_t free_bytes,
-			    uint64_t known)
+void keeper_open_begin(struct keeper *k, uint64_t free_bytes, uint64_t known)
 {
 	struct keeper_open *o = &k->open;
+
+	if (o->sum.hidden_bytes != 0 || o->asked || o->disk_is_odd)
+		return;
+	o->free_bytes = free_bytes;
+	o->known_bytes = known;
+}
+
+uint64_t keeper_open_hidden(const struct keeper *k, uint64_t free_bytes,
+			    uint64_t known)
+{
+	const struct keeper_open *o = &k->open;
 	uint64_t gone, more;
 
-	if (o->sum.hidden_bytes == 0 && !o->asked && !o->disk_is_odd) {
-		o->free_bytes = free_bytes;
-		o->known_bytes = known;
-	}
 	if (o->sum.hidden_bytes == 0)
 		return 0;
 	gone = o->free_bytes > free_bytes ? o->free_bytes - free_bytes : 0;
