@@ -27,6 +27,7 @@
 
 #define FILES_MAX 8192u
 #define LOOK_MAX_US 200000u
+#define COUNTED UINT64_MAX
 /* Of the text of one process's mappings. */
 #define MAPS_MAX (1u << 20)
 
@@ -34,30 +35,43 @@ struct look {
 	struct open_files sum;
 	dev_t scratch; /* home and /tmp: counted by their file system */
 	uint64_t until_us;
-	struct {
+	struct file {
 		dev_t dev;
 		ino_t ino;
+		uint64_t mapped; /* up to here; COUNTED: its blocks are known */
 	} seen[FILES_MAX];
 	bool in_flight;
 };
 
-/* True the first time; also when there are too many to remember. */
-static bool is_new(struct look *l, const struct stat *st)
+/* What is known of a file; NULL when there are too many to remember. */
+static struct file *file_of(struct look *l, dev_t dev, ino_t ino)
 {
-	unsigned at = (unsigned)(st->st_ino * 2654435761u + st->st_dev) %
-		      FILES_MAX;
+	unsigned at = (unsigned)(ino * 2654435761u + dev) % FILES_MAX;
 
 	for (unsigned i = 0; i < 16; i++, at = (at + 1) % FILES_MAX) {
-		if (l->seen[at].ino == st->st_ino &&
-		    l->seen[at].dev == st->st_dev)
-			return false;
-		if (l->seen[at].ino != 0)
+		struct file *f = &l->seen[at];
+
+		if (f->ino == ino && f->dev == dev)
+			return f;
+		if (f->ino != 0)
 			continue;
-		l->seen[at].ino = st->st_ino;
-		l->seen[at].dev = st->st_dev;
-		return true;
+		f->ino = ino;
+		f->dev = dev;
+		return f;
 	}
-	return false;
+	return NULL;
+}
+
+/* True the first time that a descriptor of it is seen. */
+static bool is_new(struct look *l, const struct stat *st)
+{
+	struct file *f = file_of(l, st->st_dev, st->st_ino);
+
+	if (!f || f->mapped == COUNTED)
+		return false;
+	l->sum.hidden_bytes -= f->mapped;
+	f->mapped = COUNTED;
+	return true;
 }
 
 static bool is_in_memory(int fds, const char *name)
@@ -127,27 +141,36 @@ static bool has_descriptors_in_flight(int fdinfo, const char *name)
 	return at && sscanf(at, "scm_fds: %lu", &n) == 1 && n > 0;
 }
 
-/* The length of a mapping of a deleted file, from a line of proc_pid_maps(5). */
-static uint64_t deleted_length(const struct look *l, const char *line)
+/*
+ * A line of proc_pid_maps(5): of a deleted file, as much may be hidden as any
+ * process maps.
+ */
+static void look_at_mapping(struct look *l, const char *line)
 {
 	static const char deleted[] = " (deleted)";
 	const char *path = strchr(line, '/');
-	unsigned long from, to;
+	unsigned long from, to, offset, ino;
 	unsigned major, minor;
 	size_t n = strlen(line);
+	struct file *f;
 
 	if (!path || n < sizeof(deleted) ||
 	    strcmp(line + n - (sizeof(deleted) - 1), deleted) != 0)
-		return 0;
+		return;
 	/* Those are memory, and counted as such. */
 	if (!strncmp(path, "/memfd:", 7) || !strncmp(path, "/SYSV", 5) ||
 	    !strncmp(path, "/dev/zero", 9))
-		return 0;
-	if (sscanf(line, "%lx-%lx %*s %*x %x:%x", &from, &to, &major,
-		   &minor) != 4 ||
+		return;
+	if (sscanf(line, "%lx-%lx %*s %lx %x:%x %lu", &from, &to, &offset,
+		   &major, &minor, &ino) != 6 ||
 	    makedev(major, minor) == l->scratch)
-		return 0;
-	return to - from;
+		return;
+	f = file_of(l, makedev(major, minor), ino);
+	to = to - from + offset;
+	if (!f || f->mapped >= to)
+		return;
+	l->sum.hidden_bytes += to - f->mapped;
+	f->mapped = to;
 }
 
 static void look_at_maps(struct look *l, int proc, const char *pid)
@@ -160,7 +183,7 @@ static void look_at_maps(struct look *l, int proc, const char *pid)
 		return;
 	at = b.data;
 	while ((line = strsep(&at, "\n")))
-		l->sum.hidden_bytes += deleted_length(l, line);
+		look_at_mapping(l, line);
 }
 
 static DIR *open_dir(int at, const char *name)

@@ -114,8 +114,9 @@ struct keeper_open {
 	struct open_files sum;
 	uint64_t shared_at_start; /* shared memory of the machine */
 	/* What space was free at the last walk that knew of nothing hidden,
-	 * and what of the disk was known to be taken then. */
-	uint64_t free_bytes, known_bytes;
+	 * what of the disk was known to be taken then, and the most that has
+	 * gone since. */
+	uint64_t free_bytes, known_bytes, gone_bytes;
 	uint64_t next_us;
 	bool asked;	  /* no answer yet */
 	bool disk_is_odd; /* space went that no walk finds */
@@ -240,15 +241,17 @@ void keeper_open_init(struct keeper *k);
 void keeper_open_tick(struct keeper *k, uint64_t now_us);
 void keeper_open_answer(struct keeper *k, const struct message *m);
 /*
- * Before each walk: what space was free at the walk before, and what of the
- * disk was known to be the task's. Counting begins there once a walk does not
- * find what went.
+ * Before each walk: what space was free at the walk before, and what it knew of
+ * the task's. Counting begins there once a walk does not find what went.
  */
 void keeper_open_begin(struct keeper *k, uint64_t free_bytes, uint64_t known);
-/* Of the space that is free now, known the bytes that are the task's: counts
- * what is gone, not known, and may be hidden in mappings and messages. */
-uint64_t keeper_open_hidden(const struct keeper *k, uint64_t free_bytes,
-			    uint64_t known);
+/*
+ * What is free now, and what the last walk knew: the most that was ever gone
+ * counts, so that nobody who frees space meanwhile hides it.
+ */
+void keeper_open_note(struct keeper *k, uint64_t free_bytes, uint64_t known);
+/* Of what is gone, what may be hidden in mappings and messages. */
+uint64_t keeper_open_hidden(const struct keeper *k);
 
 /* keeper_end.c */
 /* Ends the task at once because something of ours failed, for the record. */

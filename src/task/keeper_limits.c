@@ -216,8 +216,7 @@ static void walk(struct keeper *k, uint64_t bytes_left, uint64_t inodes_left,
 	uint64_t bytes = 0, inodes = 0, all_bytes = 0, all_inodes = 0;
 	char name[40];
 
-	keeper_open_begin(k, l->free_blocks,
-			  l->disk_bytes + k->open.sum.disk_bytes);
+	keeper_open_begin(k, l->free_blocks, l->disk_bytes);
 	if (changes_usage(k->task_fd, "upper", bytes_left, inodes_left, &bytes,
 			  &inodes) == 0) {
 		all_bytes = bytes;
@@ -239,6 +238,7 @@ static void walk(struct keeper *k, uint64_t bytes_left, uint64_t inodes_left,
 	l->disk_inodes = all_inodes;
 	l->free_blocks = fs->f_bfree * fs->f_frsize;
 	l->free_inodes = fs->f_ffree;
+	keeper_open_note(k, l->free_blocks, l->disk_bytes);
 	took = busy_us() - busy;
 	l->next_walk_us = start + took * REST_FACTOR;
 	l->due_walk_us = start + took * 2 * REST_FACTOR + WALK_EVERY_US;
@@ -259,8 +259,7 @@ static const char *disk_hit(struct keeper *k, uint64_t now_us)
 	inodes += k->open.sum.disk_inodes;
 	if (fstatvfs(k->task_fd, &fs) < 0)
 		return NULL;
-	bytes += keeper_open_hidden(k, fs.f_bfree * fs.f_frsize,
-				    k->open.sum.disk_bytes + l->disk_bytes);
+	bytes += keeper_open_hidden(k);
 	more_bytes = used(l->free_blocks, fs.f_bfree * fs.f_frsize);
 	more_inodes = used(l->free_inodes, fs.f_ffree);
 	near = bytes + l->disk_bytes + more_bytes >= want->disk ||

@@ -47,28 +47,42 @@ static bool memory_is_odd(const struct keeper *k)
 	       now - k->open.shared_at_start >= limit / 2;
 }
 
+/* A file that is open may be in a mapping alone by the next look. */
+static bool is_suspicious(const struct keeper_open *o)
+{
+	return o->sum.hidden_bytes != 0 || o->sum.disk_bytes != 0 ||
+	       o->asked || o->disk_is_odd;
+}
+
 void keeper_open_begin(struct keeper *k, uint64_t free_bytes, uint64_t known)
 {
 	struct keeper_open *o = &k->open;
 
-	if (o->sum.hidden_bytes != 0 || o->asked || o->disk_is_odd)
+	if (is_suspicious(o))
 		return;
 	o->free_bytes = free_bytes;
 	o->known_bytes = known;
+	o->gone_bytes = 0;
 }
 
-uint64_t keeper_open_hidden(const struct keeper *k, uint64_t free_bytes,
-			    uint64_t known)
+/* In signs: what the task removes by name it may write without one. */
+void keeper_open_note(struct keeper *k, uint64_t free_bytes, uint64_t known)
 {
-	const struct keeper_open *o = &k->open;
-	uint64_t gone, more;
+	struct keeper_open *o = &k->open;
+	int64_t gone = (int64_t)(o->free_bytes - free_bytes) -
+		       (int64_t)(known - o->known_bytes);
 
-	if (o->sum.hidden_bytes == 0)
-		return 0;
-	gone = o->free_bytes > free_bytes ? o->free_bytes - free_bytes : 0;
-	more = known > o->known_bytes ? known - o->known_bytes : 0;
-	gone = gone > more ? gone - more : 0;
-	return gone < o->sum.hidden_bytes ? gone : o->sum.hidden_bytes;
+	if (is_suspicious(o) && gone > (int64_t)o->gone_bytes)
+		o->gone_bytes = (uint64_t)gone;
+}
+
+uint64_t keeper_open_hidden(const struct keeper *k)
+{
+	const struct open_files *sum = &k->open.sum;
+	uint64_t gone = k->open.gone_bytes;
+
+	gone = gone > sum->disk_bytes ? gone - sum->disk_bytes : 0;
+	return gone < sum->hidden_bytes ? gone : sum->hidden_bytes;
 }
 
 void keeper_open_tick(struct keeper *k, uint64_t now_us)
