@@ -119,6 +119,28 @@ int io_sealed_memfd(const char *name, const void *data, size_t len)
 	return steal_fd(&fd);
 }
 
+int io_dir_of(int fd, DIR **ret)
+{
+	int r;
+
+	if (fd < 0)
+		return fd;
+	*ret = fdopendir(fd);
+	if (*ret)
+		return 0;
+	r = -errno;
+	close(fd);
+	return r;
+}
+
+int io_open_dir(int dir_fd, const char *name, DIR **ret)
+{
+	int fd = openat(dir_fd, name,
+			O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	return io_dir_of(fd < 0 ? -errno : fd, ret);
+}
+
 char *io_fd_path(int fd)
 {
 	char link[64], path[PATH_MAX];

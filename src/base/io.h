@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 
+#include <dirent.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -31,6 +32,15 @@ int io_write_file(int dir_fd, const char *path, const void *data, size_t len);
  */
 int io_replace_file(int dir_fd, const char *name, const void *data, size_t len,
 		    mode_t mode);
+
+/*
+ * The directory that fd is of, to be read. Takes fd, also when it fails; a
+ * negative one is an errno and is handed back. 0 or a negative errno.
+ */
+int io_dir_of(int fd, DIR **ret);
+
+/* The same for a name below dir_fd, which is no link. */
+int io_open_dir(int dir_fd, const char *name, DIR **ret);
 
 /*
  * The path that the kernel gives for an open file, without links in it; the

@@ -46,15 +46,11 @@ static void log_done(struct log *l)
 static uint64_t last_number(int task_fd)
 {
 	AUTO_DIR DIR *dir = NULL;
-	AUTO_CLOSE int fd = openat(task_fd, ".",
-				   O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	uint64_t n, last = 0;
 	struct dirent *e;
 
-	dir = fd < 0 ? NULL : fdopendir(fd);
-	if (!dir)
+	if (io_open_dir(task_fd, ".", &dir) < 0)
 		return 0;
-	steal_fd(&fd);
 	while ((e = readdir(dir))) {
 		if (str_starts(e->d_name, "out.") &&
 		    num_parse_u64(e->d_name + 4, &n) == 0 && n > last)

@@ -123,15 +123,9 @@ static void drop_many(int dir_fd)
 	AUTO_DIR DIR *dir = NULL;
 	struct dirent *e;
 	size_t n = 0;
-	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	if (fd < 0)
+	if (io_open_dir(dir_fd, ".", &dir) < 0)
 		return;
-	dir = fdopendir(fd);
-	if (!dir) {
-		close_fd(fd);
-		return;
-	}
 	while ((e = readdir(dir)))
 		n += strlen(e->d_name) == DIGEST_LEN;
 	if (n < ENTRIES_MAX)

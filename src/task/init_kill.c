@@ -89,13 +89,9 @@ static int pass(struct init *in)
 {
 	AUTO_DIR DIR *dir = NULL;
 	struct dirent *entry;
-	int fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	dir = fd >= 0 ? fdopendir(fd) : NULL;
-	if (!dir) {
-		close_fd(fd);
+	if (io_open_dir(AT_FDCWD, "/proc", &dir) < 0)
 		return -1;
-	}
 	for (size_t i = 0; i < INIT_EXECS_MAX; i++)
 		in->kills[i].clean++;
 	while ((entry = readdir(dir)))

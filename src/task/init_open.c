@@ -186,16 +186,6 @@ static void look_at_maps(struct look *l, int proc, const char *pid)
 		look_at_mapping(l, line);
 }
 
-static DIR *open_dir(int at, const char *name)
-{
-	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-
-	if (!dir)
-		close_fd(fd);
-	return dir;
-}
-
 static void look_at_one(struct look *l, int fds, int info, const char *name)
 {
 	if (look_at(l, fds, name) && has_descriptors_in_flight(info, name))
@@ -255,8 +245,7 @@ static void look_at_process(struct look *l, int proc, const char *pid)
 	snprintf(name, sizeof(name), "%.16s/fdinfo", pid);
 	info = openat(proc, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	snprintf(name, sizeof(name), "%.16s/fd", pid);
-	dir = open_dir(proc, name);
-	if (!dir)
+	if (io_open_dir(proc, name, &dir) < 0)
 		look_by_number(l, proc, pid);
 	while (dir && time_mono_us() < l->until_us && (e = readdir(dir))) {
 		if (e->d_name[0] != '.')
@@ -267,10 +256,11 @@ static void look_at_process(struct look *l, int proc, const char *pid)
 
 static void look_at_all(struct look *l)
 {
-	AUTO_DIR DIR *proc = open_dir(AT_FDCWD, "/proc");
+	AUTO_DIR DIR *proc = NULL;
 	struct dirent *e;
 	struct stat st;
 
+	io_open_dir(AT_FDCWD, "/proc", &proc);
 	l->until_us = time_mono_us() + LOOK_MAX_US;
 	if (stat("/tmp", &st) == 0)
 		l->scratch = st.st_dev;

@@ -334,13 +334,10 @@ static int sample_all(struct keeper *k, struct sample *s)
 	uint64_t until = time_mono_us() + SAMPLE_MAX_US;
 	uint64_t inodes;
 	uint64_t scratch;
-	int fd = openat(k->proc_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int r = io_open_dir(k->proc_fd, ".", &dir);
 
-	dir = fd >= 0 ? fdopendir(fd) : NULL;
-	if (!dir) {
-		close_fd(fd);
-		return -errno;
-	}
+	if (r < 0)
+		return r;
 	/* Under a bomb a look may take seconds: what was seen up to then is
 	 * less than there is, and the count of processes comes first again. */
 	while ((entry = readdir(dir))) {
@@ -383,11 +380,8 @@ static uint64_t count_processes(const struct keeper *k)
 	AUTO_DIR DIR *dir = NULL;
 	struct dirent *entry;
 	uint64_t n = 0, pid;
-	int fd = openat(k->proc_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	dir = fd >= 0 ? fdopendir(fd) : NULL;
-	if (!dir)
-		close_fd(fd);
+	io_open_dir(k->proc_fd, ".", &dir);
 	while (dir && (entry = readdir(dir)))
 		n += num_parse_u64(entry->d_name, &pid) == 0;
 	return n;

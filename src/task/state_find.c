@@ -5,6 +5,7 @@
 
 #include "audit/record.h"
 #include "base/cleanup.h"
+#include "base/io.h"
 #include "base/str.h"
 #include "task/state_private.h"
 
@@ -20,14 +21,9 @@
 
 DIR *state_read(int fd, const char *name)
 {
-	DIR *dir;
+	DIR *dir = NULL;
 
-	fd = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return NULL;
-	dir = fdopendir(fd);
-	if (!dir)
-		close_fd(fd);
+	io_open_dir(fd, name, &dir);
 	return dir;
 }
 

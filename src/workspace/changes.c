@@ -12,6 +12,7 @@
 #include "workspace/changes.h"
 
 #include "base/cleanup.h"
+#include "base/io.h"
 #include "base/str.h"
 #include "workspace/compare.h"
 #include "workspace/manifest.h"
@@ -337,20 +338,14 @@ static int list_deleted(struct scan *s, struct error *err)
 {
 	struct walk_level *l = walk_top(&s->walk);
 	AUTO_DIR DIR *dir = NULL;
-	AUTO_CLOSE int fd = -1;
 	struct dirent *e;
 	struct stat st;
-	int r;
+	int r = io_dir_of(walk_open_at(l->other, ".", O_RDONLY | O_DIRECTORY),
+			  &dir);
 
-	fd = walk_open_at(l->other, ".", O_RDONLY | O_DIRECTORY);
-	if (fd < 0)
-		return walk_error(&s->walk, err, fd,
-				  "cannot read the source's", NULL);
-	dir = fdopendir(fd);
-	if (!dir)
-		return walk_error(&s->walk, err, -errno,
-				  "cannot read the source's", NULL);
-	steal_fd(&fd);
+	if (r < 0)
+		return walk_error(&s->walk, err, r, "cannot read the source's",
+				  NULL);
 	for (;;) {
 		errno = 0;
 		e = readdir(dir);

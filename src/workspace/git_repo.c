@@ -279,18 +279,17 @@ static int read_worktree(struct git_repo *g, int dir_fd, const char *name)
 /* The branches that linked working trees are on. */
 static int read_worktrees(struct git_repo *g)
 {
-	int fd = walk_open_at(g->fd, "worktrees", O_RDONLY | O_DIRECTORY);
-	AUTO_DIR DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	AUTO_DIR DIR *dir = NULL;
 	struct dirent *e;
-	int r = 0;
+	int r = io_dir_of(walk_open_at(g->fd, "worktrees",
+				       O_RDONLY | O_DIRECTORY),
+			  &dir);
 
-	if (!dir) {
-		close_fd(fd);
-		return fd == -ENOENT ? 0 : fd < 0 ? fd : -ENOMEM;
-	}
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
 	while (r == 0 && (e = readdir(dir)) &&
 	       g->elsewhere.n < 2 * WORKTREES_MAX)
-		r = read_worktree(g, fd, e->d_name);
+		r = read_worktree(g, dirfd(dir), e->d_name);
 	return r;
 }
 

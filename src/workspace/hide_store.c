@@ -104,21 +104,18 @@ static void remove_unheld(int dir_fd, const char *name, bool young)
 /* Only where one was made: each look is a look at everything that is kept. */
 static void sweep(int dir_fd)
 {
-	AUTO_CLOSE int fd = openat(dir_fd, ".", DIR_FLAGS);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	AUTO_DIR DIR *d = NULL;
 	size_t n = 0;
 	struct dirent *e;
 
-	if (!d)
+	if (io_open_dir(dir_fd, ".", &d) < 0)
 		return;
-	fd = -1;
 	while ((e = readdir(d))) {
 		if (e->d_name[0] == '.')
 			continue;
 		n++;
 		remove_unheld(dir_fd, e->d_name, n > HIDE_STORE_MOST);
 	}
-	closedir(d);
 }
 
 /* Makes it aside; whoever comes first with the name has made it for both. */

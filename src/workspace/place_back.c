@@ -5,6 +5,7 @@
 #include "workspace/place.h"
 
 #include "base/cleanup.h"
+#include "base/io.h"
 #include "base/str.h"
 #include "workspace/layer.h"
 #include "workspace/place_private.h"
@@ -65,15 +66,12 @@ static int now_there(struct journal_entry *e, int dir_fd, const char *name)
 static int is_empty(int dir_fd, const char *name)
 {
 	AUTO_DIR DIR *dir = NULL;
-	AUTO_CLOSE int fd = walk_open_at(dir_fd, name, O_RDONLY | O_DIRECTORY);
 	struct dirent *e;
+	int r = io_dir_of(walk_open_at(dir_fd, name, O_RDONLY | O_DIRECTORY),
+			  &dir);
 
-	if (fd < 0)
-		return fd;
-	dir = fdopendir(fd);
-	if (!dir)
-		return -errno;
-	steal_fd(&fd);
+	if (r < 0)
+		return r;
 	while (errno = 0, (e = readdir(dir))) {
 		if (!str_eq(e->d_name, ".") && !str_eq(e->d_name, ".."))
 			return 0;

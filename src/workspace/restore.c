@@ -9,6 +9,7 @@
 #include "workspace/restore.h"
 
 #include "base/cleanup.h"
+#include "base/io.h"
 #include "base/str.h"
 #include "workspace/layer.h"
 #include "workspace/restore_copy.h"
@@ -82,14 +83,9 @@ static int cover(const struct place *p, const char *name)
 
 static int cover_all(const struct place *p)
 {
-	int fd = open_directory(p->below, ".");
-	AUTO_DIR DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-	int r = 0;
+	AUTO_DIR DIR *dir = NULL;
+	int r = io_dir_of(open_directory(p->below, "."), &dir);
 
-	if (!dir) {
-		r = fd < 0 ? fd : -errno;
-		close_fd(fd);
-	}
 	while (r == 0) {
 		struct dirent *e;
 
@@ -190,12 +186,12 @@ static int restore_all(int upper, int below, struct error *err)
 	AUTO_DIR DIR *dir = NULL;
 	struct dirent *e;
 	struct stat st;
-	int fd, r = 0;
+	int r = io_dir_of(open_directory(upper, "."), &dir);
 
-	fd = open_directory(upper, ".");
-	dir = fd >= 0 ? fdopendir(fd) : NULL;
-	if (!dir)
+	if (r < 0) {
+		errno = -r;
 		return error_errno(err, "cannot read the layer");
+	}
 	while (r == 0 && (e = readdir(dir))) {
 		if (!str_eq(e->d_name, ".") && !str_eq(e->d_name, ".."))
 			r = layer_remove(upper, e->d_name, err);

@@ -6,6 +6,7 @@
 #include "workspace/restore_copy.h"
 
 #include "base/cleanup.h"
+#include "base/io.h"
 #include "base/str.h"
 #include "workspace/copy_file.h"
 #include "workspace/layer.h"
@@ -235,15 +236,15 @@ static int replace(struct restore *r, const struct end *at, const char *name,
 static int replace_all(struct restore *r, const struct end *at,
 		       struct error *err)
 {
-	AUTO_CLOSE int fd = walk_open_at(at->upper, ".",
-					 O_RDONLY | O_DIRECTORY);
-	AUTO_DIR DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	AUTO_DIR DIR *dir = NULL;
 	struct dirent *e;
-	int result = each(r, at->block, at->source, -1);
+	int result = io_dir_of(walk_open_at(at->upper, ".",
+					    O_RDONLY | O_DIRECTORY),
+			       &dir);
 
-	if (!dir)
-		return -errno;
-	steal_fd(&fd);
+	if (result < 0)
+		return result;
+	result = each(r, at->block, at->source, -1);
 	while (result == 0 && (e = readdir(dir))) {
 		if (!str_eq(e->d_name, ".") && !str_eq(e->d_name, ".."))
 			result = layer_remove(at->upper, e->d_name, err);

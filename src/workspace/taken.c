@@ -6,6 +6,7 @@
 #include "workspace/taken.h"
 
 #include "base/cleanup.h"
+#include "base/io.h"
 #include "base/str.h"
 #include "workspace/walk.h"
 
@@ -109,16 +110,13 @@ static int read_numbers(int held_fd, unsigned **ret, size_t *ret_n)
 {
 	AUTO_FREE unsigned *numbers = NULL;
 	AUTO_DIR DIR *dir = NULL;
-	AUTO_CLOSE int fd = walk_open_at(held_fd, ".", O_RDONLY | O_DIRECTORY);
 	size_t n = 0, cap = 0;
 	struct dirent *e;
+	int r = io_dir_of(walk_open_at(held_fd, ".", O_RDONLY | O_DIRECTORY),
+			  &dir);
 
-	if (fd < 0)
-		return fd;
-	dir = fdopendir(fd);
-	if (!dir)
-		return -errno;
-	steal_fd(&fd);
+	if (r < 0)
+		return r;
 	while (errno = 0, (e = readdir(dir))) {
 		unsigned number = (unsigned)strtoul(e->d_name, NULL, 10);
 
