@@ -19,22 +19,15 @@ import random
 import shutil
 import subprocess
 import sys
-import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
-                                '../integ'))
-import box  # noqa: E402
-from box import Failure, Skip, case, check  # noqa: E402
+import calls
+from calls import ALL, BUILD, HANG_S, box
+from box import Failure, case, check
 
-BUILD = os.environ.get('PINFOLD_BUILD') or os.path.dirname(
-    os.path.dirname(box.PINFOLD))
-INJECT = f'{BUILD}/tests/fault/inject'
 PROBE = f'{BUILD}/tests/fault/probe'
-ALL = os.environ.get('PINFOLD_ALL') == '1'
 SEED = 20240229
 EXTRA = 40   # calls beyond the first and the last ones, by the seed
 KILLS = 60   # calls to be killed at, by the seed
-HANG_S = 20  # a run takes a twentieth of a second, and waits 1 s at most
 NAMESPACES = ('net', 'pid', 'mnt', 'user', 'ipc', 'uts', 'cgroup')
 # A failure of these means nothing, or is the C library's own end before main.
 NOT_FAILED = {'exit', 'exit_group', 'rt_sigreturn', 'restart_syscall', 'pause',
@@ -66,33 +59,12 @@ def error_of(call, table, otherwise):
     return otherwise
 
 
-def private_mounts():
-    """As root: state and sockets that no other caller shares."""
-    if os.geteuid() != 0:
-        return
-    import ctypes
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.unshare(0x00020000) < 0:
-        return
-    here = os.environ.get('TMPDIR', '/tmp')
-    subprocess.run(['mount', '--make-rprivate', '/'], check=False,
-                   stderr=subprocess.DEVNULL)
-    for place in ('/var/lib/pinfold', '/run/pinfold'):
-        own = f'{here}/{place.replace("/", "-")}'
-        os.makedirs(place, 0o700, exist_ok=True)
-        os.makedirs(own, 0o700, exist_ok=True)
-        subprocess.run(['mount', '--bind', own, place], check=True)
-
-
-class Stand:
+class Stand(calls.Stand):
     """One box with a probe, and what a run in it must leave."""
 
     def __init__(self, b):
-        if not os.path.exists(INJECT):
-            raise Skip('inject knows the registers of x86-64 alone')
-        self.box = b
+        super().__init__(b)
         self.canary = b.top + '/canary'
-        self.report = b.top + '/report'
         self.refused = self.harmless = self.missed = 0
         self.slowest = 0.0
         self.failures = []
@@ -104,33 +76,18 @@ class Stand:
         self.command += [os.readlink(f'/proc/self/ns/{n}') for n in NAMESPACES]
         b.run('--', '/bin/true').expect(0)  # makes the state directory
 
-    def inject(self, *options):
-        """(result, lines of the report, or None for a hang)"""
-        argv = [INJECT, *options, '-o', self.report, '--', *self.command]
-        process = self.box.spawn(argv)
-        began = time.monotonic()
+    def inject(self, option, arg, *words):
+        """(result, lines of the report), or (None, []) of what hangs."""
+        options = [option, arg] if arg else [option]
         try:
-            out, err = process.communicate(timeout=HANG_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
-            return None, ['hang']
-        self.box.popen.remove(process)
-        with open(self.report, encoding='ascii') as f:
-            lines = f.read().splitlines()
-        r = box.Result(process.returncode, out, err, time.monotonic() - began)
-        return r, lines
+            return self.inject_into(self.command, *options)
+        except Failure:
+            return None, []
 
     def calls(self):
         """[(role, call, how often)] of a run in which nothing fails."""
-        r, lines = self.inject('-l')
-        r.expect(0, b'confined\n')
+        found = [c for c in self.counts(out=b'confined\n') if c[1] not in NOT_FAILED]
         self.clean()
-        found = []
-        for line in lines:
-            words = line.split()
-            if words[0] == 'count' and words[2] not in NOT_FAILED:
-                found.append((words[1], words[2], int(words[3])))
         check(len(found) > 100, f'{len(found)} calls')
         return found
 
@@ -299,5 +256,5 @@ def a_process_that_is_killed_at_any_call_leaves_nothing(b):
 
 
 if __name__ == '__main__':
-    private_mounts()
+    calls.private_mounts('/var/lib/pinfold', '/run/pinfold')
     sys.exit(box.main())

@@ -17,21 +17,13 @@ import os
 import random
 import shutil
 import stat
-import subprocess
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
-                                '../integ'))
-import box  # noqa: E402
-from box import Failure, Skip, case, check  # noqa: E402
+import calls
+from calls import ALL, SEED, box
+from box import Failure, case, check
 
-BUILD = os.environ.get('PINFOLD_BUILD') or os.path.dirname(
-    os.path.dirname(box.PINFOLD))
-INJECT = f'{BUILD}/tests/fault/inject'
-ALL = os.environ.get('PINFOLD_ALL') == '1'
-SEED = 20240301
 EXTRA = 50
-HANG_S = 60
 NOT_FAILED = {'exit', 'exit_group', 'rt_sigreturn', 'arch_prctl', 'getpid',
               'getppid', 'getuid', 'geteuid', 'getgid', 'getegid', 'gettid',
               'umask', 'set_tid_address', 'execve', 'brk'}
@@ -43,25 +35,6 @@ CHANGE = '''
     echo in >was-file/in; chmod 700 closed; ln new linked; ln -sf new link
     mkdir -p d/e/f; echo x >d/e/f/g; chmod 555 d/e; echo >.envrc
 '''
-
-
-def private_mounts():
-    """As root: a state directory that no other caller shares."""
-    if os.geteuid() != 0:
-        return
-    import ctypes
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.unshare(0x00020000) < 0:
-        return
-    here = os.environ.get('TMPDIR', '/tmp')
-    subprocess.run(['mount', '--make-rprivate', '/'], check=False,
-                   stderr=subprocess.DEVNULL)
-    own = f'{here}/state-of-root'
-    os.makedirs('/var/lib/pinfold', 0o700, exist_ok=True)
-    os.makedirs(own, 0o700, exist_ok=True)
-    # Another mount than the source's, so that both places of a stage occur:
-    # an ordinary user's state lies on the source's own.
-    subprocess.run(['mount', '--bind', own, '/var/lib/pinfold'], check=True)
 
 
 def look(top):
@@ -82,12 +55,9 @@ def look(top):
     return {p: w for p, w in found.items() if not p.startswith(b'.pinfold-')}
 
 
-class Stand:
+class Stand(calls.Stand):
     def __init__(self, b):
-        if not os.path.exists(INJECT):
-            raise Skip('inject knows the registers of x86-64 alone')
-        self.box = b
-        self.report = b.top + '/report'
+        super().__init__(b)
         self.failures = []
         self.finished = self.back = self.refused = self.harmless = 0
         for name in ('kept', 'gone', 'tree/a/b', 'was-dir/x', 'was-file',
@@ -104,25 +74,11 @@ class Stand:
         self.run('undo').expect(0)
         check(look(b.source) == self.before, 'the undo is not one')
 
-    def run(self, *words):
-        return self.box.pinfold(*words, self.task)
-
     def changes(self):
         return {c['path'] for c in self.box.changes(self.task)['changes']}
 
-    def inject(self, option, arg, *words):
-        argv = [INJECT, *([option, arg] if arg else [option]), '-o',
-                self.report, '--', box.PINFOLD, *words, self.task]
-        r = self.box.finish(self.box.spawn(argv), timeout=HANG_S)
-        with open(self.report, encoding='ascii') as f:
-            return r, f.read().splitlines()
-
     def calls(self, *words):
-        r, lines = self.inject('-l', None, *words)
-        r.expect(0)
-        found = [line.split() for line in lines if line.startswith('count ')]
-        return [(role, call, int(n)) for _, role, call, n in found
-                if call not in NOT_FAILED]
+        return [c for c in self.counts(*words) if c[1] not in NOT_FAILED]
 
     # ---- judging ----
 
@@ -300,5 +256,7 @@ def a_call_of_an_undo_that_fails_leaves_what_the_next_command_finishes(b):
 
 
 if __name__ == '__main__':
-    private_mounts()
+    # Another mount than the source's, so that both places of a stage occur: an
+    # ordinary user's state lies on the source's own.
+    calls.private_mounts('/var/lib/pinfold')
     sys.exit(box.main())

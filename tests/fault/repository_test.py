@@ -6,21 +6,14 @@ the repository is valid at once, without a word of pinfold's; and one side or
 the other, without a lock, after the next command."""
 import os
 import random
-import subprocess
 import sys
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, '../integ'))
-import box  # noqa: E402
-from box import Failure, Skip, case, check  # noqa: E402
-from repository import git, plant, sound, values, work  # noqa: E402
+import calls
+from calls import ALL, SEED, box
+from box import Failure, case, check
+from repository import git, plant, sound, values, work
 
-BUILD = os.environ.get('PINFOLD_BUILD') or os.path.join(HERE, '../../build')
-INJECT = f'{BUILD}/tests/fault/inject'
-ALL = os.environ.get('PINFOLD_ALL') == '1'
-SEED = 20240301
 SOME = 8
-HANG_S = 60
 CHANGE = r'''
     echo 2 >>a; git commit -qam second; rm b; git add -A; git commit -qm third
     git checkout -q -b topic/new; echo n >new; git add new; git commit -qm new
@@ -29,12 +22,9 @@ CHANGE = r'''
 '''
 
 
-class Stand:
+class Stand(calls.Stand):
     def __init__(self, b):
-        if not os.path.exists(INJECT):
-            raise Skip('inject knows the registers of x86-64 alone')
-        self.box = b
-        self.report = b.top + '/report'
+        super().__init__(b)
         plant(b)
         git(b, 'branch', 'packed')
         git(b, 'pack-refs', '--all')
@@ -49,9 +39,6 @@ class Stand:
         check(self.look() == self.before, 'the undo is not one')
         self.ends = {'before': 0, 'after': 0}
 
-    def run(self, *words):
-        return self.box.pinfold(*words, self.task)
-
     def look(self):
         """What is in the repository and beside it."""
         top, files = self.box.source, {}
@@ -61,25 +48,14 @@ class Stand:
                     files[name] = f.read()
         return values(self.box), files, git(self.box, 'status', '--short')
 
-    def inject(self, option, arg, *words):
-        argv = [INJECT, *([option, arg] if arg else [option]), '-o',
-                self.report, '--', box.PINFOLD, *words, self.task]
-        r = self.box.finish(self.box.spawn(argv), timeout=HANG_S)
-        with open(self.report, encoding='ascii') as f:
-            return r, f.read().splitlines()
-
     def cases(self, *words):
         """All renames, which are the steps, or some; and some other calls."""
-        r, lines = self.inject('-l', None, *words)
-        r.expect(0)
-        found = [line.split()[1:] for line in lines
-                 if line.startswith('count ')]
         steps, others = [], []
-        for role, call, count in found:
+        for role, call, count in self.counts(*words):
             if role == 'git' or call in ('exit', 'exit_group'):
                 continue
             to = steps if call in ('renameat2', 'renameat') else others
-            to += [f'{role}:{call}:{n + 1}' for n in range(int(count))]
+            to += [f'{role}:{call}:{n + 1}' for n in range(count)]
         if not ALL:
             chance = random.Random(SEED)
             steps = chance.sample(steps, min(SOME, len(steps)))
@@ -116,21 +92,6 @@ class Stand:
                 f'{self.ends["before"]} before')
 
 
-def alone():
-    """As root: a state directory that no other caller shares."""
-    if os.geteuid() != 0:
-        return
-    import ctypes
-    if ctypes.CDLL(None).unshare(0x00020000) < 0:
-        return
-    own = os.environ.get('TMPDIR', '/tmp') + '/state-of-root'
-    os.makedirs('/var/lib/pinfold', 0o700, exist_ok=True)
-    os.makedirs(own, 0o700, exist_ok=True)
-    subprocess.run(['mount', '--make-rprivate', '/'], check=False,
-                   stderr=subprocess.DEVNULL)
-    subprocess.run(['mount', '--bind', own, '/var/lib/pinfold'], check=True)
-
-
 @case
 def a_promotion_of_commits_killed_at_a_call_leaves_a_valid_repository(b):
     stand = Stand(b)
@@ -148,5 +109,5 @@ def an_undo_of_commits_killed_at_a_call_leaves_a_valid_repository(b):
 
 
 if __name__ == '__main__':
-    alone()
+    calls.private_mounts('/var/lib/pinfold')
     sys.exit(box.main())
