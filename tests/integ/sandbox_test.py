@@ -490,11 +490,11 @@ for family, host in (socket.AF_INET, "0.0.0.0"), (socket.AF_INET6, "::"):
 @case
 def a_command_may_schedule_itself_and_its_children(box):
     """Pid 1 alone is taken from it."""
-    box.sh('sleep 3014 & p=$!; renice -n 5 $p >/dev/null && '
+    box.sh('sleep 3014 & p=$!; renice -n 19 $p >/dev/null && '
            'taskset -p 1 $p >/dev/null && chrt -b -p 0 $p && '
            'ionice -c 3 -p $p && nice -n 3 true && taskset 1 true && '
-           'ionice -c 3 true && chrt -i 0 true && renice -n 1 $$ >/dev/null && '
-           '! renice -n 5 1 2>/dev/null').expect(0)
+           'ionice -c 3 true && chrt -i 0 true && renice -n 19 $$ >/dev/null && '
+           '! renice -n 19 1 2>/dev/null').expect(0)
 
 
 if __name__ == '__main__':
