@@ -493,8 +493,8 @@ def a_command_may_schedule_itself_and_its_children(box):
     box.sh('sleep 3014 & p=$!; renice -n 19 $p >/dev/null && '
            'taskset -p 1 $p >/dev/null && chrt -b -p 0 $p && '
            'ionice -c 3 -p $p && nice -n 3 true && taskset 1 true && '
-           'ionice -c 3 true && chrt -i 0 true && renice -n 19 $$ >/dev/null && '
-           '! renice -n 19 1 2>/dev/null').expect(0)
+           'ionice -c 3 true && chrt -i 0 true && renice -n 19 $$ '
+           '>/dev/null && ! renice -n 19 1 2>/dev/null').expect(0)
 
 
 if __name__ == '__main__':
