@@ -234,6 +234,18 @@ def taking_over(where):
           b'\033[31mNO' not in text, text[-3000:])
 
 
+def refused(where):
+    done = subprocess.run(
+        ['prlimit', '--nofile=64', f'{TOP}/examples/run', '--listener',
+         where.replace(' ', ':')], check=False, env=environment(), cwd=TMP,
+        text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, timeout=120 * PATIENCE)
+    check('where pinfold refuses the example says why and ends',
+          done.returncode == 1 and 'the limit of open files' in done.stdout and
+          'Traceback' not in done.stdout and
+          'disk filler' not in done.stdout, done.stdout)
+
+
 def mounts():
     with open('/proc/self/mountinfo', encoding='utf-8') as f:
         return sorted(line.split(' ', 5)[4] for line in f)
@@ -263,6 +275,7 @@ def main():
           b'\033' not in on_a_terminal(where, NO_COLOR='1'))
 
     taking_over(where)
+    refused(where)
 
     time.sleep(0.2)
     check('nobody reached the listener', listener.count == 0, listener.count)
