@@ -33,6 +33,11 @@ void time_format(uint64_t wall_us, char *text)
 		 (unsigned)(wall_us % 1000000u / 1000u) % 1000u);
 }
 
+int64_t time_ns(const struct timespec *t)
+{
+	return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
+}
+
 uint64_t time_rusage_us(const struct rusage *ru)
 {
 	return (uint64_t)(ru->ru_utime.tv_sec + ru->ru_stime.tv_sec) *

@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/str.h"
+#include "base/time.h"
 #include "confine/start.h"
 #include "workspace/judge.h"
 
@@ -42,7 +43,7 @@ static int read_start(const struct pick *p, int64_t *ret, struct error *err)
 
 	if (fstatat(p->fd, "policy.json", &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return error_errno(err, "cannot tell when %s began", p->id);
-	*ret = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+	*ret = time_ns(&st.st_mtim);
 	return 0;
 }
 
@@ -97,8 +98,7 @@ static int add_below(struct layers *l, int fd, const char *recorded,
 		.source = below < 0 ? strdup(recorded) : io_fd_path(below),
 		.since_ns = l->since_ns,
 		.is_git = is_git(below, recorded),
-		.top_ctime_ns = (int64_t)st.st_ctim.tv_sec * 1000000000 +
-				st.st_ctim.tv_nsec,
+		.top_ctime_ns = time_ns(&st.st_ctim),
 		.protect = &l->protect[l->n],
 	};
 	if (!layer->source)

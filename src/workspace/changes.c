@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/str.h"
+#include "base/time.h"
 #include "workspace/compare.h"
 #include "workspace/manifest.h"
 #include "workspace/taken.h"
@@ -59,11 +60,6 @@ static void scan_done(struct scan *s)
 }
 
 #define AUTO_SCAN __attribute__((cleanup(scan_done)))
-
-static int64_t nanoseconds(const struct timespec *t)
-{
-	return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
-}
 
 static void count(struct scan *s, enum change_kind kind)
 {
@@ -156,8 +152,8 @@ static void look_up(struct scan *s, const char *name, const struct stat *now,
 	ret->mode = (mode_t)e->mode;
 	ret->size = e->size;
 	ret->block = e->block;
-	ret->untouched = nanoseconds(&now->st_ctim) == e->ctime_ns &&
-			 nanoseconds(&now->st_mtim) == e->mtime_ns &&
+	ret->untouched = time_ns(&now->st_ctim) == e->ctime_ns &&
+			 time_ns(&now->st_mtim) == e->mtime_ns &&
 			 (uint64_t)now->st_size == e->size &&
 			 now->st_mode == (mode_t)e->mode;
 	if (S_ISDIR(e->mode) || ret->untouched || l->other < 0)
@@ -165,8 +161,7 @@ static void look_up(struct scan *s, const char *name, const struct stat *now,
 	/* The host may have changed its file since it was copied. */
 	ret->comparable =
 		fstatat(l->other, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-		nanoseconds(&st.st_ctim) == e->source_ctime_ns &&
-		(uint64_t)st.st_size == e->size;
+		manifest_is_source(e, &st);
 }
 
 static bool is_whiteout(struct scan *s, const char *name, const struct stat *st)

@@ -9,6 +9,7 @@
 #include "base/io.h"
 #include "base/paths.h"
 #include "base/str.h"
+#include "base/time.h"
 #include "workspace/copy_file.h"
 #include "workspace/links.h"
 #include "workspace/manifest.h"
@@ -48,11 +49,6 @@ static void copy_done(struct copy *c)
 
 #define AUTO_COPY __attribute__((cleanup(copy_done)))
 
-static int64_t nanoseconds(const struct timespec *t)
-{
-	return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
-}
-
 /* The descriptor of the copy's current directory. */
 static int here(struct copy *c)
 {
@@ -75,9 +71,9 @@ static int note(struct copy *c, const char *name, const struct stat *source,
 		return fail(c, err, -errno, name);
 	e.size = (uint64_t)st.st_size;
 	e.mode = st.st_mode;
-	e.mtime_ns = nanoseconds(&st.st_mtim);
-	e.ctime_ns = nanoseconds(&st.st_ctim);
-	e.source_ctime_ns = nanoseconds(&source->st_ctim);
+	e.mtime_ns = time_ns(&st.st_mtim);
+	e.ctime_ns = time_ns(&st.st_ctim);
+	e.source_ctime_ns = time_ns(&source->st_ctim);
 	r = manifest_add(&c->manifest, &e, name);
 	if (r < 0)
 		return fail(c, err, r, name);

@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/time.h"
 #include "workspace/git_log.h"
 #include "workspace/place_private.h"
 #include "workspace/walk.h"
@@ -98,7 +99,7 @@ static void fill(struct git_stage *s, struct journal_entry *e,
 	e->old_size = (uint64_t)old->st_size;
 	e->old_uid = old->st_uid;
 	e->old_gid = old->st_gid;
-	e->old_mtime_ns = place_time(&old->st_mtim);
+	e->old_mtime_ns = time_ns(&old->st_mtim);
 }
 
 static int note_staged(struct git_stage *s, struct journal_entry *e)
@@ -113,7 +114,7 @@ static int note_staged(struct git_stage *s, struct journal_entry *e)
 	e->new_uid = st.st_uid;
 	e->new_gid = st.st_gid;
 	e->new_size = (uint64_t)st.st_size;
-	e->mtime_ns = place_time(&st.st_mtim);
+	e->mtime_ns = time_ns(&st.st_mtim);
 	return 0;
 }
 
@@ -494,7 +495,7 @@ int git_index_time(int dir_fd, const char *name, const struct stat *old,
 	if (utimensat(dir_fd, name, times, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
-	e->mtime_ns = place_time(&st.st_mtim);
+	e->mtime_ns = time_ns(&st.st_mtim);
 	return 0;
 }
 

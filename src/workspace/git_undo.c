@@ -1,6 +1,7 @@
 #include "workspace/git_undo.h"
 
 #include "base/cleanup.h"
+#include "base/time.h"
 #include "workspace/git_lab.h"
 #include "workspace/place_private.h"
 #include "workspace/stage.h"
@@ -41,7 +42,7 @@ static bool goes_back(struct journal *j, int source_fd, const char *name)
 	if (dir_fd < 0 || fstatat(dir_fd, base, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return e->act == ACT_DELETE || e->act == ACT_CHECK;
 	return st.st_ino == e->new_ino &&
-	       place_time(&st.st_ctim) == e->ctime_ns;
+	       time_ns(&st.st_ctim) == e->ctime_ns;
 }
 
 static bool is_checked_out(struct git_repo *repo, const char *id)
@@ -79,11 +80,11 @@ static int exchange(struct journal_entry *e, struct git_lab *lab, int stage_fd,
 	e->old_ino = st.st_ino;
 	e->old_mode = st.st_mode;
 	e->old_size = (uint64_t)st.st_size;
-	e->old_mtime_ns = place_time(&st.st_mtim);
+	e->old_mtime_ns = time_ns(&st.st_mtim);
 	e->new_ino = now->st_ino;
 	e->new_size = (uint64_t)now->st_size;
-	e->mtime_ns = place_time(&now->st_mtim);
-	e->ctime_ns = place_time(&now->st_ctim);
+	e->mtime_ns = time_ns(&now->st_mtim);
+	e->ctime_ns = time_ns(&now->st_ctim);
 	return 0;
 }
 
@@ -100,7 +101,7 @@ static int make(struct journal_entry *e, struct git_changes *g,
 		return errno == ENOENT ? 0
 				       : error_errno(err, "cannot read the "
 							  "index");
-	if (now.st_ino == e->new_ino && place_time(&now.st_ctim) == e->ctime_ns)
+	if (now.st_ino == e->new_ino && time_ns(&now.st_ctim) == e->ctime_ns)
 		return 0;
 	r = git_lab_open(&lab, l->git, g, stage_fd, err);
 	if (r == 0)

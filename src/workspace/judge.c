@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/glob.h"
 #include "base/str.h"
+#include "base/time.h"
 #include "workspace/manifest.h"
 #include "workspace/secrets.h"
 #include "workspace/walk.h"
@@ -59,11 +60,6 @@ void judge_done(struct judge *j)
 	buf_done(&j->parent);
 }
 
-static int64_t nanoseconds(const struct timespec *t)
-{
-	return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
-}
-
 static int leave(struct judge *j, enum journal_class class, const char *reason)
 {
 	buf_reset(&j->reason);
@@ -91,8 +87,8 @@ static int leave_for(struct judge *j, enum journal_class class,
 /* Was the directory itself moved or closed since? */
 static bool was_moved(const struct stat *st, int64_t since_ns)
 {
-	return nanoseconds(&st->st_ctim) > since_ns &&
-	       nanoseconds(&st->st_ctim) != nanoseconds(&st->st_mtim);
+	return time_ns(&st->st_ctim) > since_ns &&
+	       time_ns(&st->st_ctim) != time_ns(&st->st_mtim);
 }
 
 /* One entry below a directory that is to go. 0, or as leave. */
@@ -108,7 +104,7 @@ static int judge_below(struct judge *j, struct walk *w, const char *name,
 	if (!m) {
 		if (S_ISDIR(st->st_mode)
 			    ? !was_moved(st, j->layer->since_ns)
-			    : nanoseconds(&st->st_ctim) <= j->layer->since_ns)
+			    : time_ns(&st->st_ctim) <= j->layer->since_ns)
 			return 0;
 		return leave_for(j, LEAVE_CONFLICT, w, name,
 				 "was changed on the host");
@@ -118,9 +114,7 @@ static int judge_below(struct judge *j, struct walk *w, const char *name,
 		return leave_for(j, LEAVE_CONFLICT, w, name,
 				 "the task has not seen");
 	*ret_block = was->block;
-	if (S_ISDIR(st->st_mode) && S_ISDIR(was->mode))
-		return 0;
-	return was->source_ctime_ns == nanoseconds(&st->st_ctim)
+	return manifest_is_source(was, st)
 		       ? 0
 		       : leave_for(j, LEAVE_CONFLICT, w, name,
 				   "was changed on the host");
@@ -317,7 +311,7 @@ static int64_t last_change(const struct judge *j, const struct change *c)
 	if (!strchr(c->path, '/'))
 		return j->layer->top_ctime_ns;
 	return fstat(c->place->below_fd, &st) < 0 ? 0
-						  : nanoseconds(&st.st_ctim);
+						  : time_ns(&st.st_ctim);
 }
 
 /*
@@ -347,14 +341,13 @@ static int judge_new(struct judge *j, const struct change *c, struct error *err)
 
 bool judge_is_newer(const struct judge *j, const struct stat *st)
 {
-	return nanoseconds(&st->st_ctim) > j->layer->since_ns;
+	return time_ns(&st->st_ctim) > j->layer->since_ns;
 }
 
 bool judge_host_changed(const struct judge *j, const struct change *c,
 			const struct stat *st)
 {
 	const struct manifest_entry *was = c->place->was;
-	int64_t ctime = nanoseconds(&st->st_ctim);
 
 	if (taken_restored(&j->taken, c->path, st))
 		return false;
@@ -362,7 +355,7 @@ bool judge_host_changed(const struct judge *j, const struct change *c,
 		return was ? ((st->st_mode ^ was->mode) & (S_IFMT | 0777)) != 0
 			   : was_moved(st, j->layer->since_ns);
 	if (j->layer->copied)
-		return !was || was->source_ctime_ns != ctime;
+		return !was || !manifest_is_source(was, st);
 	return judge_is_newer(j, st);
 }
 

@@ -5,6 +5,7 @@
 #include "workspace/manifest.h"
 
 #include "base/cleanup.h"
+#include "base/time.h"
 #include "workspace/walk.h"
 
 #include <errno.h>
@@ -64,6 +65,16 @@ uint64_t manifest_top(const struct manifest *m)
 	const struct manifest_head *head = at(m, 0, sizeof(*head));
 
 	return head->top;
+}
+
+bool manifest_is_source(const struct manifest_entry *e, const struct stat *st)
+{
+	if (((st->st_mode ^ e->mode) & S_IFMT) != 0)
+		return false;
+	return S_ISDIR(st->st_mode) ||
+	       (time_ns(&st->st_ctim) == e->source_ctime_ns &&
+		time_ns(&st->st_mtim) == e->mtime_ns &&
+		(uint64_t)st->st_size == e->size);
 }
 
 uint64_t manifest_count(const struct manifest *m, uint64_t block)

@@ -14,8 +14,10 @@
 
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #define MANIFEST_MAGIC "pinfoldM"
 
@@ -61,6 +63,13 @@ const struct manifest_entry *manifest_at(const struct manifest *m,
 					 uint64_t block, uint64_t i);
 const struct manifest_entry *manifest_find(const struct manifest *m,
 					   uint64_t block, const char *name);
+
+/*
+ * Is what the source has there still what was copied? Two files that were
+ * written within one tick of the kernel's clock have the same change time, so
+ * size and time of modification count too; a directory is one while it is one.
+ */
+bool manifest_is_source(const struct manifest_entry *e, const struct stat *st);
 
 /* Writing: entries in the order of a walk, each directory's before its block. */
 struct manifest_writer {

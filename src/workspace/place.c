@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
+#include "base/time.h"
 #include "workspace/layer.h"
 #include "workspace/place_private.h"
 #include "workspace/stage.h"
@@ -22,11 +23,6 @@
 #include <unistd.h>
 
 #define ERROR_PATH_MAX 400
-
-int64_t place_time(const struct timespec *t)
-{
-	return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
-}
 
 int place_rename(int from_fd, const char *from, int to_fd, const char *to,
 		 unsigned flags)
@@ -56,7 +52,7 @@ bool place_is_old(const struct journal_entry *e, const struct stat *st)
 {
 	return st->st_ino == e->old_ino &&
 	       (st->st_mode & S_IFMT) == (e->old_mode & S_IFMT) &&
-	       place_time(&st->st_mtim) == e->old_mtime_ns &&
+	       time_ns(&st->st_mtim) == e->old_mtime_ns &&
 	       (S_ISDIR(st->st_mode) || (uint64_t)st->st_size == e->old_size);
 }
 
@@ -101,7 +97,7 @@ static int skip(struct journal_entry *e, enum journal_skip why)
 static int placed(struct journal_entry *e, const struct stat *st)
 {
 	e->state = STATE_PLACED;
-	e->ctime_ns = st ? place_time(&st->st_ctim) : 0;
+	e->ctime_ns = st ? time_ns(&st->st_ctim) : 0;
 	return 0;
 }
 

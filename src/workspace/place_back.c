@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/str.h"
+#include "base/time.h"
 #include "workspace/layer.h"
 #include "workspace/place_private.h"
 #include "workspace/stage.h"
@@ -59,7 +60,7 @@ static int now_there(struct journal_entry *e, int dir_fd, const char *name)
 		return -errno;
 	restored(e);
 	if (is && place_is_old(e, &st))
-		e->ctime_ns = place_time(&st.st_ctim);
+		e->ctime_ns = time_ns(&st.st_ctim);
 	return 0;
 }
 
@@ -95,10 +96,10 @@ static int may_go(const struct back *b, const struct journal_entry *e,
 		return SKIP_NOT;
 	/* The change time of a file of several links is that of all. */
 	if (!e->linked && e->ctime_ns &&
-	    place_time(&st->st_ctim) != e->ctime_ns)
+	    time_ns(&st->st_ctim) != e->ctime_ns)
 		return SKIP_CHANGED;
 	return (uint64_t)st->st_size != e->new_size ||
-			       place_time(&st->st_mtim) != e->mtime_ns
+			       time_ns(&st->st_mtim) != e->mtime_ns
 		       ? SKIP_CHANGED
 		       : SKIP_NOT;
 }

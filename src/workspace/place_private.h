@@ -10,7 +10,6 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-int64_t place_time(const struct timespec *t);
 int place_rename(int from_fd, const char *from, int to_fd, const char *to,
 		 unsigned flags);
 int place_fail(struct error *err, int code, const char *what,

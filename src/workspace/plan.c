@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/glob.h"
+#include "base/time.h"
 #include "workspace/walk.h"
 
 #include <errno.h>
@@ -121,8 +122,7 @@ static void fill(struct plan *p, const struct change *c,
 		.old_size = (uint64_t)old->st_size,
 		.old_uid = old->st_uid,
 		.old_gid = old->st_gid,
-		.old_mtime_ns = (int64_t)old->st_mtim.tv_sec * 1000000000 +
-				old->st_mtim.tv_nsec,
+		.old_mtime_ns = time_ns(&old->st_mtim),
 		.number = p->next++,
 		.fresh = p->depth > 0,
 	};

@@ -34,11 +34,6 @@ static void restore_done(struct restore *r)
 
 #define AUTO_RESTORE __attribute__((cleanup(restore_done)))
 
-static int64_t nanoseconds(const struct timespec *t)
-{
-	return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
-}
-
 /* Owner of what lies beside it, permissions and times of the source's. */
 static int dress(int dir, const char *name, const struct stat *st, mode_t mode)
 {
@@ -113,14 +108,6 @@ static int one_directory(struct restore *r, const struct manifest_entry *e,
 	return result;
 }
 
-/* Is the source's entry still what was copied? */
-static bool is_same(const struct manifest_entry *e, const struct stat *st)
-{
-	return (st->st_mode & S_IFMT) == ((mode_t)e->mode & S_IFMT) &&
-	       (S_ISDIR(st->st_mode) ||
-		nanoseconds(&st->st_ctim) == e->source_ctime_ns);
-}
-
 /* Looks at, or makes, what an entry of the manifest stands for. */
 static int one(struct restore *r, const struct manifest_entry *e, int from,
 	       int to)
@@ -130,7 +117,7 @@ static int one(struct restore *r, const struct manifest_entry *e, int from,
 
 	if (fstatat(from, e->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? -ESTALE : -errno;
-	if (!is_same(e, &st))
+	if (!manifest_is_source(e, &st))
 		return -ESTALE;
 	if (S_ISDIR(st.st_mode))
 		result = one_directory(r, e, from, to);

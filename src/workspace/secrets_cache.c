@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/time.h"
 #include "ipc/codec.h"
 
 #include <errno.h>
@@ -32,17 +33,12 @@ void secrets_cache_key(struct secrets_cache *c, int dir_fd, const char *source,
 	sha256_hex(buf_str(&key), key.len, c->name);
 }
 
-static uint64_t nanoseconds(const struct timespec *t)
-{
-	return (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_nsec;
-}
-
 static void put_times(struct buf *b, const struct stat *st)
 {
 	codec_put_u64(b, st->st_dev);
 	codec_put_u64(b, st->st_ino);
-	codec_put_u64(b, nanoseconds(&st->st_mtim));
-	codec_put_u64(b, nanoseconds(&st->st_ctim));
+	codec_put_u64(b, (uint64_t)time_ns(&st->st_mtim));
+	codec_put_u64(b, (uint64_t)time_ns(&st->st_ctim));
 }
 
 int secrets_cache_add(struct secrets_cache *c, int fd, const char *path)
@@ -55,7 +51,7 @@ int secrets_cache_add(struct secrets_cache *c, int fd, const char *path)
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	clock_gettime(CLOCK_REALTIME, &now);
-	if (nanoseconds(&now) < nanoseconds(&st.st_ctim) + SETTLED_NS)
+	if (time_ns(&now) < time_ns(&st.st_ctim) + SETTLED_NS)
 		c->young = true;
 	codec_put_u32(&c->dirs, 1);
 	codec_put_str(&c->dirs, path);
@@ -77,8 +73,8 @@ static bool is_same(int source_fd, const char *path, struct codec_reader *r)
 		    AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) < 0)
 		return false;
 	return st.st_dev == dev && st.st_ino == ino &&
-	       nanoseconds(&st.st_mtim) == mtime &&
-	       nanoseconds(&st.st_ctim) == ctime;
+	       (uint64_t)time_ns(&st.st_mtim) == mtime &&
+	       (uint64_t)time_ns(&st.st_ctim) == ctime;
 }
 
 static int read_entry(struct codec_reader *r, int source_fd,

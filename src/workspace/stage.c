@@ -6,6 +6,7 @@
 #include "workspace/stage.h"
 
 #include "base/cleanup.h"
+#include "base/time.h"
 #include "workspace/copy_file.h"
 #include "workspace/walk.h"
 
@@ -26,18 +27,13 @@ void stage_name(uint64_t number, char name[STAGE_NAME_SIZE])
 	snprintf(name, STAGE_NAME_SIZE, "%llu", (unsigned long long)number);
 }
 
-static int64_t nanoseconds(const struct timespec *t)
-{
-	return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
-}
-
 static void note(struct journal_entry *e, const struct stat *st)
 {
 	e->new_ino = st->st_ino;
 	e->new_uid = st->st_uid;
 	e->new_gid = st->st_gid;
 	e->new_size = (uint64_t)st->st_size;
-	e->mtime_ns = nanoseconds(&st->st_mtim);
+	e->mtime_ns = time_ns(&st->st_mtim);
 }
 
 /* 1 if it was staged before under another name. */
@@ -155,7 +151,7 @@ static int stage_directory(struct stage *s, const struct change_place *at,
 	    fstat(to, &made) < 0)
 		return -errno;
 	note(e, &made);
-	e->mtime_ns = nanoseconds(&st.st_mtim);
+	e->mtime_ns = time_ns(&st.st_mtim);
 	return 0;
 }
 

@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/str.h"
+#include "base/time.h"
 #include "workspace/walk.h"
 
 #include <dirent.h>
@@ -209,8 +210,7 @@ bool taken_restored(const struct taken *t, const char *path,
 
 	return e && e->state != STATE_PLACED && e->ctime_ns &&
 	       e->old_ino == st->st_ino &&
-	       e->ctime_ns == (int64_t)st->st_ctim.tv_sec * 1000000000 +
-				      st->st_ctim.tv_nsec;
+	       e->ctime_ns == time_ns(&st->st_ctim);
 }
 
 bool taken_was_new(const struct taken *t, const char *path)
