@@ -18,7 +18,6 @@
 #include "base/str.h"
 #include "base/time.h"
 #include "workspace/manifest.h"
-#include "workspace/secrets.h"
 #include "workspace/walk.h"
 
 #include <errno.h>
@@ -126,7 +125,7 @@ static bool is_hidden(const struct change *c, const struct walk *w,
 {
 	AUTO_BUF struct buf path = BUF_INIT(WALK_PATH_MAX + NAME_MAX + 2);
 
-	if (S_ISDIR(st->st_mode) || !secrets_is_name(name))
+	if (S_ISDIR(st->st_mode))
 		return false;
 	buf_addf(&path, "%s/", c->path);
 	buf_add(&path, w->path.data ? w->path.data : "", w->path.len);

@@ -217,12 +217,16 @@ static const char *by_lists(const struct protect *p, const struct change *c)
 
 bool protect_is_secret(const char *path)
 {
+	AUTO_FREE char *dir = NULL;
+	const char *name;
 	unsigned slashes = 0;
 
 	for (const char *at = path; *at; at++)
 		slashes += *at == '/';
-	return slashes < 3 &&
-	       secrets_is_name(slashes ? strrchr(path, '/') + 1 : path);
+	name = slashes ? strrchr(path, '/') + 1 : path;
+	dir = strndup(path, slashes ? (size_t)(name - 1 - path) : 0);
+	/* Without memory it is held back. */
+	return slashes < 3 && (!dir || secrets_is_file(dir, name));
 }
 
 const char *protect_reason(const struct protect *p, const struct change *c)

@@ -10,6 +10,7 @@
 #include "base/paths.h"
 #include "workspace/secrets_cache.h"
 #include "workspace/secrets_git.h"
+#include "workspace/secrets_names.h"
 #include "workspace/walk.h"
 
 #include <errno.h>
@@ -182,8 +183,10 @@ static int look_into(struct search *s, const char *name, bool listed,
 
 static int look_at(struct search *s, const struct dirent *e, struct error *err)
 {
+	const char *dir = buf_str(&s->walk.path);
 	bool listed = is_listed_level(s), directory = is_directory(s, e);
-	bool secret = listed && !directory && secrets_is_name(e->d_name);
+	bool secret = listed && !directory &&
+		      secrets_is_file(dir, e->d_name);
 	AUTO_FREE char *path = NULL;
 
 	/* Most of what there is: no name is made of it. */
@@ -308,6 +311,23 @@ static int search_all(struct secrets *s, int source_fd,
 	return r;
 }
 
+/* What git tracks is in its objects by whatever name. */
+static int add_other_names(struct secrets *s, int source_fd,
+			   struct secrets_cache *cache, struct error *err)
+{
+	size_t n = s->found.n;
+	int r = secrets_names_find(s, source_fd, cache, err);
+
+	if (r == 0 && s->found.n > n) {
+		paths_normalise(&s->found);
+		drop_tracked(s, source_fd, cache);
+	}
+	if (r < 0 && !err->text[0])
+		error_set(err, r, "cannot look for other names of secrets: %s",
+			  strerror(-r));
+	return r;
+}
+
 int secrets_find(struct secrets *s, int source_fd, const char *source,
 		 const struct strlist *globs, int cache_fd, struct error *err)
 {
@@ -324,6 +344,9 @@ int secrets_find(struct secrets *s, int source_fd, const char *source,
 		if (r < 0)
 			return r;
 		drop_tracked(s, source_fd, &cache);
+		r = add_other_names(s, source_fd, &cache, err);
+		if (r < 0)
+			return r;
 		/* Kept in order: those who take it need not sort it. */
 		paths_normalise(&s->found);
 		paths_normalise(&s->denied);

@@ -45,8 +45,8 @@ void secrets_done(struct secrets *s);
 /* Names that are hidden at the top, also when they appear later. NULL-ended. */
 extern const char *const secrets_literal[];
 
-/* Is this the name of a file that holds secrets? */
-bool secrets_is_name(const char *name);
+/* Does the list say that name holds secrets, in the directory of this path? */
+bool secrets_is_file(const char *dir, const char *name);
 
 /*
  * Appends the text of a git configuration without the secrets in it: user names

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define VERSION 1
+#define VERSION 2
 /* Clocks of file systems tick in steps; a change within one is not seen. */
 #define SETTLED_NS 100000000
 

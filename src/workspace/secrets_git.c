@@ -1,7 +1,7 @@
 /*
- * A configuration with a secret in it is hidden as a whole: git does without it,
- * and a text of our own would need a place for each. Only the host's files are
- * read here, and never through a link.
+ * A file with a secret in it is hidden as a whole: git does without it, and a
+ * text of our own would need a place for each. Only the host's files are read
+ * here, and never through a link. What cannot be looked through is hidden.
  */
 #include "workspace/secrets_git.h"
 
@@ -15,9 +15,9 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-#define CONFIG_MAX (1u << 20)
-#define MODULE_LEVELS 8
-#define MODULE_DIRS_MAX 512
+#define TEXT_MAX (16u << 20)
+#define LEVELS_MAX 32
+#define DIRS_MAX 4096
 
 struct look {
 	struct secrets *out;
@@ -36,38 +36,39 @@ bool secrets_git_is_name(const char *name)
 /* More than can be looked through counts as one that has some. */
 static bool has_secrets(int fd)
 {
-	AUTO_BUF struct buf text = BUF_INIT(CONFIG_MAX);
-	AUTO_BUF struct buf clean = BUF_INIT(CONFIG_MAX);
+	AUTO_BUF struct buf text = BUF_INIT(TEXT_MAX);
+	AUTO_BUF struct buf clean = BUF_INIT(TEXT_MAX);
 
 	return io_read_all(fd, &text) < 0 ||
 	       secrets_scrub_config(buf_str(&text), text.len, &clean) != 0;
 }
 
-/* below: what lies between the repository and name, "" or with a slash. */
-static int look_at(const struct look *l, int dir_fd, const char *below,
+static int look_at(const struct look *l, int dir_fd, const char *path,
 		   const char *name)
 {
 	AUTO_CLOSE int fd = walk_open_at(dir_fd, name, O_RDONLY | O_NONBLOCK);
-	AUTO_FREE char *path = NULL;
 	struct stat st;
 	int r;
 
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return 0;
-	path = str_format("%s/%s%s", l->path, below, name);
-	if (!path)
-		return -ENOMEM;
 	r = secrets_cache_add(l->cache, fd, path);
 	if (r < 0 || !has_secrets(fd))
 		return r;
 	return strlist_add(&l->out->found, path);
 }
 
-/* Of a repository, what holds no other. */
+/* Files that hold URLs, and what editors and people make of them. */
+static bool holds_urls(const char *name)
+{
+	return strcasestr(name, "config") || strcasestr(name, "fetch_head");
+}
+
+/* Directories of a repository that hold no other. */
 static bool is_content(const char *name)
 {
-	static const char *const names[] = {"objects", "refs", "logs", "hooks",
-					    "info", "lfs"};
+	static const char *const names[] = {"objects", "refs", "hooks", "info",
+					    "lfs"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		if (str_eq(names[i], name))
@@ -76,43 +77,77 @@ static bool is_content(const char *name)
 	return false;
 }
 
+/* Of name in the directory of the walk that began at top. */
+static char *path_of(const struct look *l, const struct walk *w,
+		     const char *top, const char *name)
+{
+	return str_format("%s/%s/%s%s%s", l->path, top, buf_str(&w->path),
+			  w->path.len > 0 ? "/" : "", name);
+}
+
 static int enter(struct look *l, struct walk *w, const char *top,
 		 const char *name)
 {
-	AUTO_FREE char *path = NULL;
+	AUTO_FREE char *path = path_of(l, w, top, name);
 
-	if (is_content(name) || w->depth >= MODULE_LEVELS ||
-	    l->dirs >= MODULE_DIRS_MAX || walk_enter(w, name, false, NULL) < 0)
+	if (!path)
+		return -ENOMEM;
+	if (w->depth >= LEVELS_MAX || l->dirs >= DIRS_MAX)
+		return strlist_add(&l->out->found, path);
+	if (walk_enter(w, name, false, NULL) < 0)
 		return 0;
 	l->dirs++;
-	path = str_format("%s/%s/%s", l->path, top, buf_str(&w->path));
-	return path ? secrets_cache_add(l->cache, walk_fd(w), path) : -ENOMEM;
+	return secrets_cache_add(l->cache, walk_fd(w), path);
+}
+
+/* Is it the directory of logs of this repository, or of one in it? */
+static bool is_log(const char *top, const char *below)
+{
+	const char *at = strstr(below, "/logs");
+
+	return str_eq(top, "logs") || (at && (!at[5] || at[5] == '/'));
+}
+
+/*
+ * Below logs, remotes and branches every file may hold URLs. The log of the
+ * stash is left: without it the host's stash would be lost at promotion, and
+ * git writes no URL to it.
+ */
+static bool is_left_out(const char *top, const char *below, const char *name,
+			bool directory)
+{
+	if (is_log(top, below))
+		return str_eq(name, "stash") && str_ends(below, "refs");
+	if (str_eq(top, "remotes") || str_eq(top, "branches"))
+		return false;
+	return directory ? is_content(name) : !holds_urls(name);
 }
 
 static int look_at_entry(struct look *l, struct walk *w, const char *top,
 			 const char *name)
 {
-	AUTO_FREE char *below = NULL;
+	AUTO_FREE char *path = NULL;
 	struct stat st;
 
-	if (fstatat(walk_fd(w), name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fstatat(walk_fd(w), name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    is_left_out(top, buf_str(&w->path), name, S_ISDIR(st.st_mode)))
 		return 0;
 	if (S_ISDIR(st.st_mode))
 		return enter(l, w, top, name);
-	if (!str_eq(name, "config") && !str_eq(name, "config.worktree"))
-		return 0;
-	below = str_format("%s/%s%s", top, buf_str(&w->path),
-			   w->path.len > 0 ? "/" : "");
-	return below ? look_at(l, walk_fd(w), below, name) : -ENOMEM;
+	path = path_of(l, w, top, name);
+	return path ? look_at(l, walk_fd(w), path, name) : -ENOMEM;
 }
 
-/* modules, or worktrees: repositories that lie in this one. */
+/* Repositories that lie in this one, or the like: all that top holds. */
 static int look_below(struct look *l, int fd, const char *top)
 {
+	AUTO_FREE char *path = str_format("%s/%s", l->path, top);
 	AUTO_WALK struct walk w = {0};
 	struct dirent *e;
-	int r = walk_init(&w, fd, top, -1, NULL);
+	int r = path ? walk_init(&w, fd, top, -1, NULL) : -ENOMEM;
 
+	if (r == 0)
+		r = secrets_cache_add(l->cache, walk_fd(&w), path);
 	while (r >= 0) {
 		r = walk_next(&w, &e, NULL);
 		if (r > 0)
@@ -125,20 +160,40 @@ static int look_below(struct look *l, int fd, const char *top)
 	return r == -ENOMEM ? r : 0;
 }
 
+/* What lies in the directory itself, copies of its configuration too. */
+static int look_at_files(struct look *l, int fd, bool own)
+{
+	AUTO_WALK struct walk w = {0};
+	struct dirent *e;
+	int r = walk_init(&w, fd, NULL, -1, NULL);
+
+	if (r == 0)
+		r = secrets_cache_add(l->cache, walk_fd(&w), l->path);
+	while (r >= 0 && (r = walk_next(&w, &e, NULL)) > 0) {
+		AUTO_FREE char *path = NULL;
+
+		if (!holds_urls(e->d_name) ||
+		    (own && str_eq(e->d_name, "config")))
+			continue;
+		path = str_format("%s/%s", l->path, e->d_name);
+		r = path ? look_at(l, fd, path, e->d_name) : -ENOMEM;
+	}
+	return r == -ENOMEM ? r : 0;
+}
+
 int secrets_git_look(struct secrets *s, int at_fd, const char *name,
 		     const char *path, bool own, struct secrets_cache *cache)
 {
+	static const char *const dirs[] = {"modules", "worktrees", "logs",
+					   "remotes", "branches"};
 	AUTO_CLOSE int fd = walk_open_at(at_fd, name, O_RDONLY | O_DIRECTORY);
 	struct look l = {.out = s, .path = path, .cache = cache};
-	int r = 0;
+	int r;
 
 	if (fd < 0)
 		return 0;
-	if (!own)
-		r = look_at(&l, fd, "", "config");
-	if (r == 0)
-		r = look_at(&l, fd, "", "config.worktree");
-	if (r == 0)
-		r = look_below(&l, fd, "modules");
-	return r == 0 ? look_below(&l, fd, "worktrees") : r;
+	r = look_at_files(&l, fd, own);
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(dirs); i++)
+		r = look_below(&l, fd, dirs[i]);
+	return r;
 }

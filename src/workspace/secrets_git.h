@@ -1,6 +1,7 @@
 /*
- * Configurations of git, beside the source's own, that hold secrets: of nested
- * and bare repositories, of submodules, of work trees.
+ * Files of git, beside the source's own configuration, that hold secrets:
+ * configurations of nested and bare repositories, of submodules and of work
+ * trees, copies of them, FETCH_HEAD, remotes and logs with URLs.
  */
 #ifndef PINFOLD_WORKSPACE_SECRETS_GIT_H
 #define PINFOLD_WORKSPACE_SECRETS_GIT_H

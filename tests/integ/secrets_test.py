@@ -126,6 +126,79 @@ def configurations_of_other_repositories_are_hidden_with_their_tokens(box):
 
 
 @case
+def files_of_git_that_hold_tokens_beside_the_configuration_are_hidden(box):
+    if not GIT:
+        raise Skip('git is not there')
+    git = [GIT, '-c', 'user.name=a', '-c', 'user.email=a@b', '-C', box.source]
+    box.write('f', 'x')
+    subprocess.run([GIT, 'init', '-qb', 'main', box.source], check=True)
+    subprocess.run([*git, 'add', '-A'], check=True)
+    subprocess.run([*git, 'commit', '-qm', 'x'], check=True)
+    url = f'https://me:{TOKEN}@h/x.git'
+    line = f'{"0" * 40} {"1" * 40} a <a@b> 1 +0000\tclone: from {url}\n'
+    config = f'[remote "o"]\n\turl = {url}\n'
+    hidden = {'FETCH_HEAD': f'{"1" * 40}\t\tbranch \'main\' of {url}\n',
+              'config.bak': config, 'config.lock': config,
+              '.config.swp': config,
+              'logs/HEAD': line, 'logs/refs/heads/main': line,
+              'logs/refs/remotes/o/' + 'd/' * 30 + 'deep': line,
+              'remotes/o': f'URL: {url}\n', 'branches/o': f'{url}#main\n',
+              'modules/a/logs/HEAD': line, 'modules/a/FETCH_HEAD': line,
+              'modules/a/config~': config, 'worktrees/w/logs/HEAD': line}
+    for name, text in hidden.items():
+        box.write(f'.git/{name}', text)
+    for mode in ('overlay', 'copy'):
+        r = box.sh(f'grep -rl {TOKEN} .; echo y >f; '
+                   'git -c user.name=a -c user.email=b commit -qam 2 && '
+                   'git log --oneline | wc -l', '--workspace', mode, '--json')
+        equal(r.expect(0).out, b'2\n', mode)
+        within(r.text(), f'{len(hidden)} files that may hold secrets were')
+        if mode == 'overlay':
+            task = r.json()['id']
+    box.pinfold('promote', '--yes', task).expect(0)
+    equal(subprocess.run([*git, 'log', '--format=%s'], check=True,
+                         stdout=subprocess.PIPE).stdout, b'2\nx\n')
+    for name, text in hidden.items():
+        with open(f'{box.source}/.git/{name}', encoding='ascii') as f:
+            check(f.read().startswith(text), name)
+
+
+@case
+def other_names_of_a_hidden_file_are_hidden_too(box):
+    box.write('.env', 'SECRET\n')
+    box.write('plain', 'plain\n')
+    os.link(f'{box.source}/plain', f'{box.source}/plain2')
+    names = ('notes.txt', 'a/b/c/d/e/deep', 'node_modules/x')
+    for name in names:
+        os.makedirs(os.path.dirname(f'{box.source}/{name}'), exist_ok=True)
+        os.link(f'{box.source}/.env', f'{box.source}/{name}')
+    for mode in ('overlay', 'copy', 'overlay'):
+        r = box.sh('grep -rl SECRET .; cat plain plain2', '--workspace', mode)
+        equal(r.expect(0).out, b'plain\nplain\n', mode)
+        within(r.text(), '4 files that may hold secrets were hidden (.env, '
+               'a/b/c/d/e/deep, node_modules/x and 1 more)')
+    # One that comes later is found although the file itself did not change.
+    os.link(f'{box.source}/.env', f'{box.source}/a/later')
+    equal(box.sh('grep -rl SECRET .').out, b'')
+
+
+@case
+def files_that_hold_secrets_in_a_directory_of_their_tool_are_hidden(box):
+    hidden = ('.docker/config.json', '.kube/config', '.ssh/work',
+              '.aws/credentials', '.config/gh/hosts.yml', 'x/.ssh/id',
+              '.terraform/terraform.tfstate', 'prod.tfstate.backup')
+    shown = ('config.json', 'docker/config.json', 'kube/config', 'hosts.yml')
+    for name in hidden:
+        box.write(name, 'SECRET\n')
+    for name in shown:
+        box.write(name, 'plain\n')
+    for mode in ('overlay', 'copy'):
+        r = box.sh('find . -type f | sort', '--workspace', mode).expect(0)
+        equal(r.out.decode().split(), sorted(f'./{n}' for n in shown), mode)
+        within(r.text(), f'{len(hidden)} files that may hold secrets were')
+
+
+@case
 def what_a_link_of_a_secret_name_leads_to_is_hidden_too(box):
     box.write('config/real', 'SECRET\n')
     box.write('config/other', 'plain\n')
