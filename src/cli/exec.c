@@ -74,6 +74,7 @@ static int apply_options(struct front *f, const struct options *o,
 		r = policy_add_env(p, env->items[i], err);
 	if (r < 0)
 		return r;
+	launch_say_unset(o);
 	f->grace_ms = GRACE_MS;
 	r = options_duration(o, OPT_TIMEOUT, "timeout", &f->timeout_ms, err);
 	if (r == 0 && options_has(o, OPT_TIMEOUT) && f->timeout_ms == 0)

@@ -122,6 +122,22 @@ static void set_variable(struct strlist *env, const char *assignment)
 	strlist_add(env, assignment);
 }
 
+void launch_say_unset(const struct options *o)
+{
+	const struct strlist *env = &o->values[OPT_ENV];
+
+	for (size_t i = 0; i < env->n; i++) {
+		AUTO_BUF struct buf text = BUF_INIT(65536);
+
+		if (strchr(env->items[i], '=') || getenv(env->items[i]))
+			continue;
+		buf_add_str(&text, "--env ");
+		report_path(&text, env->items[i]);
+		buf_add_str(&text, ": the caller has no such variable");
+		report_note(buf_str(&text));
+	}
+}
+
 int launch_environment(const struct policy *p, const struct sandbox_spec *s,
 		       bool tty, struct strlist *ret, struct error *err)
 {

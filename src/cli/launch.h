@@ -75,6 +75,9 @@ int launch_start(struct launch *l, const struct options *o, bool stay,
  */
 int launch_layers(struct launch *l, struct error *err);
 
+/* Names each --env NAME that the caller has not, for it is left out. */
+void launch_say_unset(const struct options *o);
+
 /*
  * Environment of a command: from nothing, by the policy. s->tool_env gives PATH
  * and what tool chains need. 0 or negative.

@@ -81,8 +81,8 @@ const struct option_row option_rows[OPT_COUNT] = {
 		.help = "set a variable, or pass the caller's",
 		.manual =
 "Puts a variable into the command's environment, which otherwise holds only "
-"what the policy lists. Without a value the caller's is passed on. May be "
-"given again.",
+"what the policy lists. Without a value the caller's is passed on; one that the "
+"caller has not is named and left out. May be given again.",
 	},
 	[OPT_LIMIT] = {
 		.name = "limit", .argument = ARGUMENT_REQUIRED,
@@ -130,6 +130,16 @@ const struct option_row option_rows[OPT_COUNT] = {
 		.help = "report in JSON",
 		.manual =
 "One JSON object on standard output, or in FILE.",
+	},
+	[OPT_QUIET] = {
+		.letter = 'q', .name = "quiet",
+		.help = "say nothing at the end of a command that succeeded",
+		.manual =
+"Leaves out what pinfold says after a command that ended with status 0: the "
+"files that it changed, what was hidden from it, the attempts at the network "
+"that were refused. Whatever else its status is, all of it is said, and what "
+"pinfold itself could not do always is. pinfold ps TASK and pinfold diff TASK "
+"tell it later.",
 	},
 	[OPT_NO_STDIN] = {
 		.letter = 'n', .name = "no-stdin",
@@ -297,7 +307,8 @@ const struct verb_row verb_rows[] = {
 		.name = "run", .synopsis = "[--] COMMAND [ARGUMENT]...",
 		.command_from = 0, .min_operands = 1, .max_operands = ANY,
 		.missing = "no command given",
-		.options = GRANTS | STREAMS | O(TIMEOUT) | O(GRACE) | O(JSON),
+		.options = GRANTS | STREAMS | O(TIMEOUT) | O(GRACE) | O(JSON) |
+			   O(QUIET),
 		.help = "run a command in a sandbox of its own",
 		.manual =
 "Runs COMMAND in a new sandbox and ends the sandbox with it. The command can "

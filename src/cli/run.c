@@ -225,6 +225,29 @@ static int lost(struct launch *l, bool json)
 	return EXIT_REFUSED;
 }
 
+static bool is_quiet(const struct options *o, int status)
+{
+	return status == 0 && options_has(o, OPT_QUIET);
+}
+
+static void say_refused(const struct launch *l,
+			const struct front_outcome *outcome)
+{
+	outcome_say_refusals(outcome->ended.refusals, outcome->ended.lookups,
+			     l->id);
+	launch_say_hidden(l);
+	launch_say_mounts(l);
+}
+
+static void report_json(const struct record *r)
+{
+	int bad = print_json(r);
+
+	if (bad < 0)
+		fprintf(stderr, "pinfold: cannot write --json: %s\n",
+			strerror(-bad));
+}
+
 static int report(struct launch *l, const struct options *o,
 		  const struct front_outcome *outcome)
 {
@@ -233,6 +256,7 @@ static int report(struct launch *l, const struct options *o,
 	struct held held = {.protect = PROTECT_INIT};
 	struct error err = {0};
 	struct record r;
+	bool quiet;
 	int status;
 
 	/* The object is to be a line of its own. */
@@ -247,10 +271,9 @@ static int report(struct launch *l, const struct options *o,
 				"directory?)\n", l->id);
 		status = EXIT_REFUSED;
 	}
-	outcome_say_refusals(outcome->ended.refusals, outcome->ended.lookups,
-			     l->id);
-	launch_say_hidden(l);
-	launch_say_mounts(l);
+	quiet = is_quiet(o, status);
+	if (!quiet)
+		say_refused(l, outcome);
 	if (!json && !scan)
 		return status;
 	if (record_read(l->task_fd, &r, &err) < 0) {
@@ -258,15 +281,11 @@ static int report(struct launch *l, const struct options *o,
 		return status;
 	}
 	count_changes(l, &r, &held);
-	say_changes(l, &r, &held);
+	if (!quiet)
+		say_changes(l, &r, &held);
 	free(held.first);
-	if (json) {
-		int bad = print_json(&r);
-
-		if (bad < 0)
-			fprintf(stderr, "pinfold: cannot write --json: %s\n",
-				strerror(-bad));
-	}
+	if (json)
+		report_json(&r);
 	record_done(&r);
 	return status;
 }
@@ -321,6 +340,8 @@ int verb_run(const struct options *o)
 	r = open_json(o, &err);
 	if (r == 0)
 		r = launch_start(&l, o, false, &err);
+	if (r == 0)
+		launch_say_unset(o);
 	if (r == 0)
 		r = launch_environment(&l.policy, &l.plan.spec,
 				       flags & EXEC_TTY, &l.env, &err);

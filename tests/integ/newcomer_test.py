@@ -636,5 +636,32 @@ def rm_by_age_removes_the_old_and_says_what_it_left(box):
     box.kill(running)
 
 
+@case
+def nothing_is_said_after_a_command_that_succeeded_when_asked_for_quiet(box):
+    box.write('.env', 'SECRET')
+    script = 'echo x >f; python3 -c "import socket; socket.create_connection(' \
+        '(\'192.0.2.1\', 1))" 2>/dev/null; exit '
+    loud = box.sh(script + '0').expect(0).text()
+    for words in ('1 file changed', 'secrets', 'refused'):
+        within(loud, words)
+    for option in ('-q', '--quiet'):
+        equal(box.sh(script + '0', option).expect(0).text(), '', option)
+    failed = box.sh(script + '3', '-q').expect(3).text()
+    for words in ('1 file changed', 'secrets', 'refused'):
+        within(failed, words)
+    within(box.run('-q', '--limit', 'wall=300ms', '--', 'sleep', '60').text(),
+           'limit: wall')
+    # Said or not, the record has it.
+    r = box.sh(script + '0', '-q', '--json').expect(0)
+    equal(r.json()['changes']['added'], 1)
+
+
+@case
+def exec_names_a_variable_that_the_caller_has_not(box):
+    task = box.start('--env', 'LATER')
+    r = box.exec(task, '--env', 'ABSENT', '--', 'true').expect(0)
+    equal(r.text(), 'pinfold: --env ABSENT: the caller has no such variable\n')
+
+
 if __name__ == '__main__':
     raise SystemExit(main())

@@ -388,6 +388,7 @@ def variables_are_passed_and_set_when_asked_for(box):
     equal(found.get(b'EMPTY'), b'')
     equal(found.get(b'LANG'), b'de')
     check(b'ABSENT' not in found and b'OTHER' not in found, found)
+    equal(r.text(), 'pinfold: --env ABSENT: the caller has no such variable\n')
 
 
 @case
