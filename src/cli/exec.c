@@ -141,7 +141,7 @@ static int status_of(const struct options *o, const char *id,
 				"ran\n", id);
 		return EXIT_REFUSED;
 	}
-	return outcome_status(outcome, o->rest[1], p->limits.wall_ms);
+	return outcome_status(outcome, o->rest[1], &p->limits);
 }
 
 /* The command never ran. What a signal interrupted needs no words. */

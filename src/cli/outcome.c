@@ -1,5 +1,6 @@
 #include "cli/outcome.h"
 
+#include "base/cleanup.h"
 #include "base/num.h"
 #include "base/str.h"
 #include "cli/launch.h"
@@ -74,17 +75,60 @@ int outcome_timed_out(const char *what, uint64_t ms)
 	return EXIT_TIMED_OUT;
 }
 
-int outcome_status(const struct front_outcome *outcome, const char *command,
-		   uint64_t wall_ms)
+/* " after 5s", " at 16MiB" or " at 100": what the limit was that stopped it. */
+static void add_value(struct buf *text, const struct policy_limits *l,
+		      const char *name)
 {
+	const struct {
+		const char *name, *before;
+		uint64_t value;
+		int (*format)(struct buf *b, uint64_t value);
+	} rows[] = {
+		{"memory", " at ", l->memory, num_format_size},
+		{"disk", " at ", l->disk, num_format_size},
+		{"output", " at ", l->output, num_format_size},
+		{"inodes", " at ", l->inodes, NULL},
+		{"processes", " at ", l->processes, NULL},
+		{"cpu_time", " after ", l->cpu_time_ms, num_format_duration},
+		{"idle", " after ", l->idle_ms, num_format_duration},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		/* Half of the memory is known to who started the task alone. */
+		if (!str_eq(rows[i].name, name) || rows[i].value == LIMIT_NONE ||
+		    rows[i].value == LIMIT_HALF)
+			continue;
+		buf_add_str(text, rows[i].before);
+		if (rows[i].format)
+			rows[i].format(text, rows[i].value);
+		else
+			buf_addf(text, "%ju", (uintmax_t)rows[i].value);
+	}
+}
+
+static int limited(const char *name, const struct policy_limits *limits)
+{
+	AUTO_BUF struct buf text = BUF_INIT(1024);
+
+	buf_addf(&text, "limit: %s: the task was stopped", name);
+	add_value(&text, limits, name);
+	buf_addf(&text, "; --limit %s=VALUE sets another", name);
+	report_note(buf_str(&text));
+	return 137;
+}
+
+int outcome_status(const struct front_outcome *outcome, const char *command,
+		   const struct policy_limits *limits)
+{
+	char limit[sizeof(outcome->done.limit) + 1];
 	const struct exec_done *done = &outcome->done;
 
 	if (!strncmp(done->limit, "wall", sizeof(done->limit)))
-		return outcome_timed_out("task", wall_ms);
+		return outcome_timed_out("task", limits->wall_ms);
 	if (done->limit[0]) {
-		fprintf(stderr, "pinfold: limit: %.*s: the task was stopped\n",
-			(int)sizeof(done->limit), done->limit);
-		return 137;
+		snprintf(limit, sizeof(limit), "%.*s",
+			 (int)sizeof(done->limit), done->limit);
+		return limited(limit, limits);
 	}
 	if (done->status < 0)
 		return without_status(done, command);

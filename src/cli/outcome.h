@@ -5,6 +5,7 @@
 #ifndef PINFOLD_CLI_OUTCOME_H
 #define PINFOLD_CLI_OUTCOME_H
 
+#include "policy/policy.h"
 #include "task/front.h"
 
 #include <stdint.h>
@@ -13,11 +14,11 @@
 #define EXIT_TIMED_OUT 124
 
 /*
- * The exit status of an exec; prints the message that belongs to it. wall_ms:
- * the time that the task has, for the message.
+ * The exit status of an exec; prints the message that belongs to it. limits:
+ * those of the task, for the message.
  */
 int outcome_status(const struct front_outcome *outcome, const char *command,
-		   uint64_t wall_ms);
+		   const struct policy_limits *limits);
 
 /* "limit: wall: the WHAT was stopped after 5s"; returns EXIT_TIMED_OUT. */
 int outcome_timed_out(const char *what, uint64_t ms);

@@ -263,7 +263,7 @@ static int report(struct launch *l, const struct options *o,
 	if (json && outcome->open_line && json_fd < 0)
 		io_write_all(2, "\n", 1);
 	status = outcome_status(outcome, o->rest[0],
-				l->plan.spec.limits.wall_ms);
+				&l->plan.spec.limits);
 	/* Without its record nobody can tell what the task did. */
 	if (outcome->ended.lost_record) {
 		fprintf(stderr, "pinfold: the record of %s could not be "

@@ -359,6 +359,21 @@ def output_stops_who_prints_too_much(box):
 
 
 @case
+def a_limit_that_stops_a_task_is_named_with_its_value_and_the_way_out(box):
+    script = 'head -c 40M /dev/zero >f; sleep 60'
+    within(box.sh(script, '--limit', 'disk=16MiB').expect(137).text(),
+           'pinfold: limit: disk: the task was stopped at 16MiB; --limit '
+           'disk=VALUE sets another\n')
+    within(box.sh('sleep 60', '--limit', 'idle=1s').expect(137).text(),
+           'pinfold: limit: idle: the task was stopped after 1s; --limit '
+           'idle=VALUE sets another\n')
+    within(box.sh('for i in $(seq 99); do : >$i; done; sleep 60', '--limit',
+                  'inodes=64').expect(137).text(),
+           'pinfold: limit: inodes: the task was stopped at 64; --limit '
+           'inodes=VALUE sets another\n')
+
+
+@case
 def output_is_cut_at_the_byte_however_it_comes(box):
     """Of a command that is gone before the limit is seen, of both streams, on
     a terminal, with a limit of a few bytes."""
@@ -368,7 +383,8 @@ def output_is_cut_at_the_byte_however_it_comes(box):
     r = box.sh('printf 012345; printf 012345 >&2', '--limit', 'output=8')
     r.expect(137, text='limit: output')
     said = r.err.decode().replace('pinfold: limit: output: the task was '
-                                  'stopped\n', '').strip('\n')
+                                  'stopped at 8; --limit output=VALUE sets '
+                                  'another\n', '').strip('\n')
     equal(len(r.out) + len(said), 8)
     r = box.sh('head -c 300000 /dev/zero | tr "\\0" x', '-t', '--limit',
                'output=100001')
