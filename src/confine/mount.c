@@ -93,11 +93,12 @@ int mount_clone(int fd, const char *name, unsigned attr, int idmap_fd,
 		struct error *err)
 {
 	struct mount_attr set = {.attr_set = attributes(attr)};
+	unsigned below = idmap_fd < 0 ? AT_RECURSIVE : 0;
 	AUTO_CLOSE int tree = -1;
 
 	tree = sys_open_tree(fd, "",
 			     OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC |
-				     AT_EMPTY_PATH | AT_RECURSIVE);
+				     AT_EMPTY_PATH | below);
 	if (tree < 0)
 		return error_errno(err, "cannot clone the mount of %s", name);
 	if (idmap_fd >= 0) {
@@ -105,7 +106,7 @@ int mount_clone(int fd, const char *name, unsigned attr, int idmap_fd,
 		set.userns_fd = (unsigned)idmap_fd;
 	}
 	if (set.attr_set &&
-	    sys_mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &set) < 0)
+	    sys_mount_setattr(tree, "", AT_EMPTY_PATH | below, &set) < 0)
 		return error_errno(err, "cannot set attributes of the mount "
 				   "of %s", name);
 	return steal_fd(&tree);

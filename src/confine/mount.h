@@ -32,7 +32,8 @@ int mount_tmpfs(uint64_t size, uint64_t inodes, mode_t mode, unsigned attr,
 /*
  * A clone of what fd refers to, submounts included, with attr set on all of
  * it. fd must lie in the caller's mount namespace. idmap_fd is a user namespace
- * for MOUNT_ATTR_IDMAP, or -1. name is for messages.
+ * for MOUNT_ATTR_IDMAP, or -1; with one the mount alone is cloned, without those
+ * below it, whose file systems may not know how. name is for messages.
  */
 int mount_clone(int fd, const char *name, unsigned attr, int idmap_fd,
 		struct error *err);

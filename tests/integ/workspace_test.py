@@ -281,6 +281,27 @@ def another_mount_below_the_source_is_named_and_can_be_granted(box):
 
 
 @case
+def a_mount_below_the_source_that_cannot_map_ids_is_no_hindrance(box):
+    """An overlay is one on every kernel, a tmpfs on those before 6.3."""
+    if not ROOT:
+        raise Skip('only root can mount')
+    for name in ('lower', 'upper', 'work'):
+        os.mkdir(f'{box.top}/{name}')
+    mount = f'{box.source}/vol'
+    os.mkdir(mount)
+    subprocess.run(['mount', '-t', 'overlay', '-o',
+                    f'lowerdir={box.top}/lower,upperdir={box.top}/upper,'
+                    f'workdir={box.top}/work', 'none', mount], check=True)
+    try:
+        r = box.sh('ls vol; touch f', '--json').expect(0, out=b'')
+        equal((r.json()['workspace'],
+               [c['path'] for c in box.changes(r.json()['id'])['changes']]),
+              ('overlay', ['f']))
+    finally:
+        subprocess.run(['umount', mount], check=True)
+
+
+@case
 def a_directory_of_the_source_is_renamed_by_mv_and_in_a_copy_by_anybody(box):
     box.write('d/f', 'x')
     rename = 'python3 -c "import os; os.rename(\'d\', \'e\')"'
