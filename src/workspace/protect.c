@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
@@ -217,16 +218,18 @@ static const char *by_lists(const struct protect *p, const struct change *c)
 
 bool protect_is_secret(const char *path)
 {
-	AUTO_FREE char *dir = NULL;
+	char dir[2 * (NAME_MAX + 1)]; /* of two names */
 	const char *name;
 	unsigned slashes = 0;
 
 	for (const char *at = path; *at; at++)
 		slashes += *at == '/';
+	if (slashes >= 3)
+		return false;
 	name = slashes ? strrchr(path, '/') + 1 : path;
-	dir = strndup(path, slashes ? (size_t)(name - 1 - path) : 0);
-	/* Without memory it is held back. */
-	return slashes < 3 && (!dir || secrets_is_file(dir, name));
+	snprintf(dir, sizeof(dir), "%.*s",
+		 slashes ? (int)(name - 1 - path) : 0, path);
+	return secrets_is_file(dir, name);
 }
 
 const char *protect_reason(const struct protect *p, const struct change *c)

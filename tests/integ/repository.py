@@ -62,5 +62,5 @@ def result(found, name):
     return c['result'], c['reason'] or ''
 
 
-def work(box, script, *options):
-    return box.sh('set -e\n' + script, *options).expect(0)
+def work(box, script, *options, **more):
+    return box.sh('set -e\n' + script, *options, **more).expect(0)
