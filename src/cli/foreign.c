@@ -11,10 +11,6 @@ static pair missing[] = {
 	{"refresh",
 	 "there is no refresh: a running sandbox shows the source's newer files "
 	 "by itself, and the view of a task that ended is never opened again"},
-	{"--merge",
-	 "there is no --merge: of a file that the host has changed nobody has "
-	 "kept what both sides began from; pinfold diff --patch shows the "
-	 "task's side, and --held takes it over"},
 	{"--network", "there is no --network: this version has none to give"},
 	{"--net", "there is no --net: this version has no network to give"},
 	{"--rm", "there is no --rm: a sandbox always ends with its command"},

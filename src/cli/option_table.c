@@ -235,6 +235,17 @@ const struct option_row option_rows[OPT_COUNT] = {
 "programs of the host. What the host has there is kept for an undo. May be "
 "given again.",
 	},
+	[OPT_MERGE] = {
+		.name = "merge",
+		.help = "merge text files that the host changed too",
+		.manual =
+"Of a text file that the host has changed since the task began, and that is a "
+"conflict without this, both sides' changes come. What both began from is the "
+"file as git's index of the source has it, if it has been there since before "
+"the task began. Where there is none, and where both sides changed the same "
+"lines or permissions, the conflict stays and says why; no marks are ever "
+"written into a file. What the host had is kept for an undo.",
+	},
 	[OPT_OLDER_THAN] = {
 		.name = "older-than", .argument = ARGUMENT_REQUIRED,
 		.metavar = "DURATION",
@@ -401,7 +412,7 @@ const struct verb_row verb_rows[] = {
 	{
 		.name = "promote", .synopsis = "[TASK] [PATH]...",
 		.command_from = NO_COMMAND, .max_operands = ANY,
-		.options = O(ONLY) | O(HELD) | O(YES) | O(JSON),
+		.options = O(ONLY) | O(HELD) | O(MERGE) | O(YES) | O(JSON),
 		.help = "take a task's changes over",
 		.manual =
 "Writes into the source what TASK, or the last task of this source, has "
@@ -413,8 +424,8 @@ const struct verb_row verb_rows[] = {
 "editors and agents, what the policy protects) is held back; --held names what "
 "is to be taken over all the same. What the host has changed since the task "
 "began is a conflict: it is named, and left as it is; the exit status is then "
-"1. FIFOs, sockets and devices are not promoted. What is not promoted stays in "
-"the task.\n\n"
+"1, and --merge takes over what can be merged. FIFOs, sockets and devices are "
+"not promoted. What is not promoted stays in the task.\n\n"
 "Of the repository what was committed comes: branches, tags, notes, the stash and "
 "what is checked out, with their objects, which are checked first, and git status "
 "is right afterwards. A branch that the host has moved since is a conflict, one "

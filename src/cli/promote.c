@@ -173,7 +173,8 @@ static int read_wishes(struct promote *p, const struct options *o,
 		struct step *s = &p->steps[i];
 
 		s->promotion = (struct promotion)PROMOTION_INIT;
-		s->want = (struct promote_want){&s->only, &s->held};
+		s->want = (struct promote_want){&s->only, &s->held,
+						options_has(o, OPT_MERGE)};
 		s->wanted = n_only == 0;
 	}
 	r = give_all(p, o, err);
@@ -269,6 +270,7 @@ static void add_counts(struct promote_counts *sum,
 		sum->left[i] += c->left[i];
 	sum->skipped += c->skipped;
 	sum->unselected += c->unselected;
+	sum->merged += c->merged;
 	sum->bytes += c->bytes;
 	/* The order of layers is always the same. */
 	sum->digest = sum->digest * 31 + c->digest;
@@ -454,6 +456,7 @@ int verb_promote(const struct options *o)
 		.pick = PICK_INIT,
 		.layers = LAYERS_INIT,
 		.number = 1,
+		.merge = options_has(o, OPT_MERGE),
 	};
 	struct error err = {0};
 	bool conflicts;

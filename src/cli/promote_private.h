@@ -27,6 +27,7 @@ struct promote {
 	struct json_writer json;
 	unsigned number;
 	struct promote_counts total;
+	bool merge; /* what the host has changed too */
 	bool asked; /* the plan was shown */
 	bool done;
 };

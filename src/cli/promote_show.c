@@ -91,6 +91,8 @@ static int print_entry(struct promote *p, size_t i,
 		report_target(out, target_of(e),
 			      source_link_leaves(p->layers.items[i].source,
 						 e->path, target_of(e)));
+	else if (e->merged)
+		buf_add_str(out, ": merged with the host's");
 	return buf_add_char(out, '\n');
 }
 
@@ -104,6 +106,7 @@ static int write_entry(struct promote *p, size_t i,
 		return -ENOMEM;
 	json_object(w);
 	json_put_string(w, "kind", kind_names[e->kind]);
+	json_put_bool(w, "merged", e->merged && !is_left(p, e));
 	json_put_text(w, "path", path);
 	json_put_text(w, "reason", is_left(p, e) ? reason_of(e) : NULL);
 	json_key(w, "ref");
@@ -219,6 +222,9 @@ static void add_left(struct buf *text, const struct promote *p)
 	uint64_t held = left[LEAVE_HELD] + left[LEAVE_GIT] +
 			left[LEAVE_GIT_HELD];
 
+	if (p->total.merged)
+		buf_addf(text, ", %llu of them merged",
+			 (unsigned long long)p->total.merged);
 	if (held)
 		buf_addf(text, ", %llu held back", (unsigned long long)held);
 	if (conflicts)
@@ -269,8 +275,10 @@ static void add_way_out(struct buf *text, const struct promote *p)
 
 	if (left[LEAVE_CONFLICT] + p->total.skipped > 0)
 		buf_addf(text, "; pinfold diff --patch %s shows the task's "
-			       "side, --held PATH takes it over",
-			 p->pick.id);
+			       "side, --held PATH takes it over%s",
+			 p->pick.id,
+			 p->merge ? "" : ", --merge merges text that both "
+					 "sides changed");
 	else if (left[LEAVE_HELD] > 0)
 		buf_add_str(text, "; what is held back comes with --held PATH");
 }

@@ -181,8 +181,7 @@ int git_lab_check_paths(struct git_lab *lab, const struct protect *protect)
 
 /* ---- the index ---- */
 
-/* The host's own; 1 if there is none. */
-static int copy_index(struct git_lab *lab)
+int git_lab_copy_index(struct git_lab *lab)
 {
 	AUTO_BUF struct buf text = BUF_INIT(INDEX_MAX);
 	AUTO_CLOSE int from = walk_open_at(lab->g->repo.fd, "index",
@@ -218,7 +217,7 @@ int git_lab_index(struct git_lab *lab, const char *from, const char *to,
 				     to[0] ? to : empty_tree(lab), NULL};
 	const char *const fresh[] = {"read-tree",
 				     to[0] ? to : empty_tree(lab), NULL};
-	int r = copy_index(lab);
+	int r = git_lab_copy_index(lab);
 
 	if (r < 0)
 		return error_set(lab->err, r, "cannot read the index: %s",

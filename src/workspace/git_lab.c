@@ -207,6 +207,7 @@ static int run_fds(struct git_lab *lab, enum git_view how,
 				  .n_dirs = view.n,
 			  },
 			  &err);
+	lab->status = r > 0 ? r : 0;
 	if (r == 0)
 		return 0;
 	if (r > 0) {

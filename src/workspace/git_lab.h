@@ -41,6 +41,7 @@ struct git_lab {
 	char pack[GIT_ID_MAX + 16]; /* its name, without .pack */
 	char old_head[GIT_ID_MAX + 1], new_head[GIT_ID_MAX + 1];
 	bool index; /* one was made: "index" in the repository */
+	int status; /* with which the last git ended */
 	struct error *err;
 };
 
@@ -68,6 +69,9 @@ int git_lab_check(struct git_lab *lab, const struct protect *protect);
  */
 int git_lab_index(struct git_lab *lab, const char *from, const char *to,
 		  bool force, struct buf *why);
+
+/* Copies the host's index into the repository. 0; 1: there is none; or negative. */
+int git_lab_copy_index(struct git_lab *lab);
 
 /*
  * Gives a staged index the time of the one that it comes from: what git cannot

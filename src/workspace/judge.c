@@ -380,7 +380,8 @@ static int judge_conflict(struct judge *j, const struct change *c,
 	if (c->kind == CHANGE_ADDED)
 		return leave(j, LEAVE_CONFLICT,
 			     "added on the host since the task began");
-	if (judge_host_changed(j, c, old))
+	j->both = judge_host_changed(j, c, old);
+	if (j->both)
 		return leave(j, LEAVE_CONFLICT, CHANGED);
 	return judge_parents(j, c);
 }
@@ -491,6 +492,7 @@ int judge_change(struct judge *j, const struct change *c, bool fresh,
 	bool named = j->named && strlist_has(j->named, c->path);
 	int r, conflict = 0;
 
+	j->both = false;
 	*old = (struct stat){0};
 	if (!fresh)
 		conflict = judge_conflict(j, c, old, err);

@@ -15,6 +15,7 @@ struct judge {
 	struct taken taken;
 	struct renames renames; /* found when one is asked for */
 	bool renames_known;
+	bool both; /* it was left because the host has changed it too */
 	struct buf reason; /* of the last change that was left */
 	struct buf parent; /* of the last change, where it lay in the source */
 	size_t moved;	   /* bytes of it: a directory that was moved; or 0 */

@@ -23,6 +23,7 @@ static void plan_done(struct plan *p)
 {
 	judge_done(&p->judge);
 	git_changes_done(&p->git);
+	merger_done(&p->merger);
 	stage_done(&p->stage);
 	tree_done(&p->upper);
 	close_fd(p->upper_fd);
@@ -136,6 +137,7 @@ static void count(struct plan *p, const struct journal_entry *e)
 {
 	p->counts.added += e->kind == CHANGE_ADDED;
 	p->counts.modified += e->kind == CHANGE_MODIFIED;
+	p->counts.merged += e->merged;
 	p->counts.deleted += e->kind == CHANGE_DELETED;
 	p->counts.bytes += e->new_size;
 }
@@ -167,8 +169,12 @@ static int add(struct plan *p, const struct change_place *at,
 	plan_mix(p, path, strlen(path) + 1);
 	plan_mix(p, known, sizeof(known));
 	plan_mix(p, target, strlen(target));
+	if (e->merged)
+		plan_mix(p, buf_str(&p->merger.text), p->merger.text.len);
 	if (p->copy && (e->act == ACT_ADD || e->act == ACT_REPLACE))
-		r = stage_copy(&p->stage, at, e->mode, e);
+		r = e->merged ? stage_text(&p->stage, at, e->mode,
+					   &p->merger.text, e)
+			      : stage_copy(&p->stage, at, e->mode, e);
 	if (r < 0)
 		return fail(p, r, "copy", path);
 	count(p, e);
@@ -262,19 +268,38 @@ static int pass_over(struct plan *p, const struct change *c,
 	return enter(p, c, &a);
 }
 
-static int take(struct plan *p, const struct change *c, const struct stat *old)
+static int take(struct plan *p, const struct change *c, const struct stat *old,
+		bool merged)
 {
 	const struct above a = {.fate = FATE_COMES};
 	struct journal_entry e;
 	int r;
 
 	fill(p, c, old, &e);
+	e.merged = merged;
 	if (e.act == ACT_DELETE && !e.old_ino)
 		return 0; /* It is gone on both sides. */
 	r = add_waiting(p, c->path);
 	if (r == 0)
 		r = add(p, c->place, &e, c->path);
 	return r < 0 || !opens(c, old) ? r : enter(p, c, &a);
+}
+
+/*
+ * What the host has changed too comes, if it can be merged. 0 then; 1 if it is
+ * left, with why added to the judge's reason; or negative.
+ */
+static int merge(struct plan *p, const struct change *c, const struct stat *old)
+{
+	struct buf *reason = &p->judge.reason;
+	AUTO_BUF struct buf why = BUF_INIT(2048);
+	int r = merge_file(&p->merger, p->layer, p->stage.fd, c, old, &why,
+			   p->err);
+
+	if (r != 1)
+		return r;
+	buf_addf(reason, "; not merged: %s", buf_str(&why));
+	return 1;
 }
 
 /* 1: it is part of what is taken over by meaning. */
@@ -287,11 +312,62 @@ static int note_git(struct plan *p, const struct change *c)
 	return git_changes_note(&p->git, &p->judge, c, p->err);
 }
 
+/* 0 with *ret if it was merged; 1 if it stays left; or negative. */
+static int try_merge(struct plan *p, const struct change *c,
+		     const struct stat *old, enum journal_class class,
+		     bool *ret)
+{
+	int r = 1;
+
+	if (p->want->merge && class == LEAVE_CONFLICT && p->judge.both)
+		r = merge(p, c, old);
+	*ret = r == 0;
+	return r;
+}
+
+/* What was merged before differs from the host's for good; is it still that? */
+static bool is_in_already(const struct plan *p, const struct change *c)
+{
+	const struct change_place *at = c->place;
+	struct stat st;
+
+	return p->judge.both &&
+	       fstatat(at->upper_fd, at->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       taken_merged(&p->judge.taken, c->path, &st);
+}
+
+/* What the judge left: as try_merge; or with *ret_done it came before. */
+static int reconsider(struct plan *p, const struct change *c,
+		      const struct stat *old, enum journal_class class,
+		      bool *ret_merged, bool *ret_done)
+{
+	*ret_done = is_in_already(p, c);
+	if (*ret_done)
+		return 0;
+	return plan_is_selected(p, c->path)
+		       ? try_merge(p, c, old, class, ret_merged)
+		       : 1;
+}
+
+/* It is left where it is, with what will come to lie in it. */
+static int stay(struct plan *p, const struct change *c,
+		const struct above *left, bool selected, const struct stat *old)
+{
+	int r = 0;
+
+	if (selected)
+		r = plan_leave(p, c, left->class, buf_str(&p->judge.reason));
+	else
+		p->counts.unselected++;
+	return r < 0 || !opens(c, old) ? r : enter(p, c, left);
+}
+
 static int decide(struct plan *p, const struct change *c)
 {
 	struct above left = {.fate = FATE_LEFT};
 	bool selected = plan_is_selected(p, c->path);
 	const struct above *top;
+	bool merged = false, done = false;
 	struct stat old;
 	int r;
 
@@ -302,13 +378,14 @@ static int decide(struct plan *p, const struct change *c)
 		return selected ? leave_below(p, c, top) : 0;
 	}
 	r = judge_change(&p->judge, c, top != NULL, &left.class, &old, p->err);
-	if (r < 0)
+	if (r == 1)
+		r = reconsider(p, c, &old, left.class, &merged, &done);
+	if (r < 0 || done)
 		return r;
 	if (r == 0)
-		return selected ? take(p, c, &old) : pass_over(p, c, &old);
-	p->counts.unselected += !selected;
-	r = selected ? plan_leave(p, c, left.class, buf_str(&p->judge.reason)) : 0;
-	return r < 0 || !opens(c, &old) ? r : enter(p, c, &left);
+		return selected ? take(p, c, &old, merged)
+				: pass_over(p, c, &old);
+	return stay(p, c, &left, selected, &old);
 }
 
 static int look_at(void *arg, const struct change *c)
@@ -332,6 +409,7 @@ int plan_make(struct journal *j, int stage_fd, const struct promote_layer *l,
 		.next = 1,
 		.layer = l,
 		.git = GIT_CHANGES_INIT,
+		.merger = MERGER_INIT,
 		.err = err,
 	};
 	struct changes_counts counts;
@@ -346,6 +424,8 @@ int plan_make(struct journal *j, int stage_fd, const struct promote_layer *l,
 	if (r == 0)
 		r = changes_scan(l->fd, l->source_fd, l->copied, 0, look_at, &p,
 				 &counts, err);
+	/* Both have their repository at the same place in the stage. */
+	git_lab_done(&p.merger.lab);
 	if (r == 0)
 		r = plan_git(&p);
 	if (r < 0)

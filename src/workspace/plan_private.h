@@ -2,7 +2,7 @@
 #ifndef PINFOLD_WORKSPACE_PLAN_PRIVATE_H
 #define PINFOLD_WORKSPACE_PLAN_PRIVATE_H
 
-#include "workspace/git_changes.h"
+#include "workspace/merge.h"
 #include "workspace/plan.h"
 #include "workspace/stage.h"
 
@@ -31,6 +31,7 @@ struct plan {
 	struct promote_counts counts;
 	const struct promote_layer *layer;
 	struct git_changes git;
+	struct merger merger;
 	struct error *err;
 };
 

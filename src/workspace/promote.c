@@ -335,6 +335,7 @@ static void count_skipped(struct promotion *p, struct promote_counts *c)
 		c->skipped++;
 		c->added -= e->kind == CHANGE_ADDED;
 		c->modified -= e->kind == CHANGE_MODIFIED;
+		c->merged -= e->merged;
 		c->deleted -= e->kind == CHANGE_DELETED;
 	}
 }

@@ -40,6 +40,7 @@ struct promote_layer {
 struct promote_want {
 	const struct strlist *only; /* globs; none: all */
 	const struct strlist *held; /* paths that are promoted all the same */
+	bool merge; /* text files that the host has changed too */
 };
 
 struct promote_counts {
@@ -47,6 +48,7 @@ struct promote_counts {
 	uint64_t left[LEAVE_CLASSES];	   /* by enum journal_class */
 	uint64_t skipped;    /* changed on the host while it was promoted */
 	uint64_t unselected; /* not asked for */
+	uint64_t merged;     /* of those modified */
 	uint64_t bytes;	     /* of what comes */
 	uint64_t digest;     /* of the decisions: equal plans have equal ones */
 };

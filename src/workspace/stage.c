@@ -6,6 +6,7 @@
 #include "workspace/stage.h"
 
 #include "base/cleanup.h"
+#include "base/io.h"
 #include "base/time.h"
 #include "workspace/copy_file.h"
 #include "workspace/walk.h"
@@ -77,22 +78,47 @@ static int fill(struct stage *s, int from, const struct stat *st, int to,
 	return 0;
 }
 
-static int stage_file(struct stage *s, const struct change_place *at,
-		      mode_t mode, const char *name, struct journal_entry *e)
+static int fill_text(int from, int to, mode_t mode, const struct buf *text,
+		     struct journal_entry *e)
 {
-	AUTO_CLOSE int from = walk_open_at(at->upper_fd, at->name,
-					   O_RDONLY | O_NONBLOCK | O_NOCTTY);
-	AUTO_CLOSE int to = -1;
+	struct stat made;
+	int r = io_write_all(to, buf_str(text), text->len);
+
+	if (r == 0)
+		r = copy_attributes(from, to);
+	if (r < 0)
+		return r;
+	if (fchmod(to, mode & 0777) < 0 || fstat(to, &made) < 0)
+		return -errno;
+	note(e, &made);
+	return 0;
+}
+
+static int open_file(const struct change_place *at, struct stat *st)
+{
+	AUTO_CLOSE int fd = walk_open_at(at->upper_fd, at->name,
+					 O_RDONLY | O_NONBLOCK | O_NOCTTY);
+
+	if (fd < 0)
+		return fd == -ELOOP || fd == -ENOENT ? -ESTALE : fd;
+	if (fstat(fd, st) < 0)
+		return -errno;
+	return S_ISREG(st->st_mode) ? steal_fd(&fd) : -ESTALE;
+}
+
+/* text: its content instead of its own; or NULL. */
+static int stage_file(struct stage *s, const struct change_place *at,
+		      mode_t mode, const char *name, const struct buf *text,
+		      struct journal_entry *e)
+{
 	struct stat st;
+	AUTO_CLOSE int from = open_file(at, &st);
+	AUTO_CLOSE int to = -1;
 	int r;
 
 	if (from < 0)
-		return from == -ELOOP || from == -ENOENT ? -ESTALE : from;
-	if (fstat(from, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -ESTALE;
-	if (st.st_nlink > 1) {
+		return from;
+	if (st.st_nlink > 1 && !text) {
 		r = stage_link(s, &st, name, e);
 		if (r != 0)
 			return r < 0 ? r : 0;
@@ -100,7 +126,10 @@ static int stage_file(struct stage *s, const struct change_place *at,
 	to = openat(s->fd, name,
 		    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
 		    0600);
-	return to < 0 ? -errno : fill(s, from, &st, to, mode, e);
+	if (to < 0)
+		return -errno;
+	return text ? fill_text(from, to, mode, text, e)
+		    : fill(s, from, &st, to, mode, e);
 }
 
 static int stage_symlink(struct stage *s, const struct change_place *at,
@@ -162,8 +191,17 @@ int stage_copy(struct stage *s, const struct change_place *at, mode_t mode,
 
 	stage_name(e->number, name);
 	if (S_ISREG(mode))
-		return stage_file(s, at, mode, name, e);
+		return stage_file(s, at, mode, name, NULL, e);
 	if (S_ISLNK(mode))
 		return stage_symlink(s, at, name, e);
 	return stage_directory(s, at, mode, name, e);
+}
+
+int stage_text(struct stage *s, const struct change_place *at, mode_t mode,
+	       const struct buf *text, struct journal_entry *e)
+{
+	char name[STAGE_NAME_SIZE];
+
+	stage_name(e->number, name);
+	return stage_file(s, at, mode, name, text, e);
 }

@@ -5,6 +5,7 @@
 #ifndef PINFOLD_WORKSPACE_STAGE_H
 #define PINFOLD_WORKSPACE_STAGE_H
 
+#include "base/buf.h"
 #include "workspace/changes.h"
 #include "workspace/journal.h"
 #include "workspace/links.h"
@@ -36,6 +37,10 @@ void stage_name(uint64_t number, char name[STAGE_NAME_SIZE]);
  */
 int stage_copy(struct stage *s, const struct change_place *at, mode_t mode,
 	       struct journal_entry *e);
+
+/* As stage_copy for a file, with this content instead of its own, and new times. */
+int stage_text(struct stage *s, const struct change_place *at, mode_t mode,
+	       const struct buf *text, struct journal_entry *e);
 
 /*
  * Gives what was staged the owner, the group and the access list that it has to

@@ -208,9 +208,18 @@ bool taken_restored(const struct taken *t, const char *path,
 {
 	const struct journal_entry *e = find(t, path);
 
-	return e && e->state != STATE_PLACED && e->ctime_ns &&
+	return e && e->state != STATE_PLACED && e->ctime_ns && !e->merged &&
 	       e->old_ino == st->st_ino &&
 	       e->ctime_ns == time_ns(&st->st_ctim);
+}
+
+bool taken_merged(const struct taken *t, const char *path,
+		  const struct stat *upper)
+{
+	const struct journal_entry *e = find(t, path);
+
+	return e && e->state == STATE_PLACED && e->merged &&
+	       time_ns(&upper->st_ctim) <= e->ctime_ns;
 }
 
 bool taken_was_new(const struct taken *t, const char *path)

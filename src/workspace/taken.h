@@ -32,9 +32,19 @@ void taken_done(struct taken *t);
 /* Is the change of path in the source? */
 bool taken_has(const struct taken *t, const char *path);
 
-/* Is what lies at path in the source what an undo put there? */
+/*
+ * Is what lies at path in the source what an undo put there, and the task's to
+ * replace? What was merged before is the host's.
+ */
 bool taken_restored(const struct taken *t, const char *path,
 		    const struct stat *st);
+
+/*
+ * Was it merged with what the host had, and has the task left its file alone
+ * since? Then the task's side differs from the source, and yet is in it.
+ */
+bool taken_merged(const struct taken *t, const char *path,
+		  const struct stat *upper);
 
 /*
  * Was path promoted as something new, and taken back? Then nothing of the

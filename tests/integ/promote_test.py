@@ -659,7 +659,6 @@ def a_task_without_changes_says_so(box):
 @case
 def what_does_not_exist_is_refused_by_name(box):
     box.pinfold('refresh').expect(125, text='there is no refresh')
-    box.pinfold('promote', '--merge').expect(125, text='there is no --merge')
 
 
 @case

@@ -28,7 +28,7 @@ static int promote(const struct promote_layer *l, struct promote_counts *counts,
 		   struct error *err)
 {
 	AUTO_PROMOTION struct promotion p = PROMOTION_INIT;
-	const struct promote_want want = {&none, &none};
+	const struct promote_want want = {.only = &none, .held = &none};
 	unsigned number = 0;
 	int r = taken_last(l->fd, false, &number);
 
@@ -226,7 +226,7 @@ static void a_tree_of_any_depth_comes_and_goes_back(void **state)
 static void a_save_between_look_and_rename_is_a_conflict(void **state)
 {
 	AUTO_PROMOTION struct promotion p = PROMOTION_INIT;
-	const struct promote_want want = {&none, &none};
+	const struct promote_want want = {.only = &none, .held = &none};
 	struct promote_counts counts = {0};
 	struct error err = {0};
 	struct promote_layer l;
