@@ -146,6 +146,9 @@ static int check_room(const struct launch *l, const struct size *size,
 	if (shared || fstatvfs(l->task_fd, &fs) < 0)
 		return 0;
 	avail = fs.f_bavail * fs.f_frsize;
+	if (avail == 0)
+		return error_set(err, -ENOSPC,
+				 "the disk of the state directory is full");
 	if (size->bytes >= avail)
 		return too_large(l, size, avail, "is what is left on the disk "
 				 "of the state directory", err);

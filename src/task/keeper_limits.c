@@ -36,11 +36,16 @@
 #define WALK_EVERY_US 250000u
 /*
  * Processes come and go between a failed fork and the next look: so near to the
- * limit counts as having hit it. Two, or one in fifty.
+ * limit counts as having hit it. Two, or one in fifty; of a limit of few, less.
  */
-static uint64_t processes_slack(uint64_t limit)
+static bool is_near(uint64_t processes, uint64_t limit)
 {
-	return limit / 50 > 2 ? limit / 50 : 2;
+	uint64_t most = limit / 50 > 2 ? limit / 50 : 2;
+	uint64_t slack = limit / 8 < most ? limit / 8 : most;
+
+	return limit != LIMIT_NONE && processes + slack >= limit &&
+	       /* The command beside pid 1 is what every limit permits. */
+	       processes > 2;
 }
 
 static void enforced(struct keeper *k, const char *what, const char *mechanism,
@@ -368,8 +373,7 @@ static const char *sample_over(const struct keeper *k, const struct sample *s)
 	    s->memory >= want->memory)
 		return "memory";
 	if (!cgroup_mechanism(&k->cgroup, CGROUP_PIDS) &&
-	    s->processes + processes_slack(want->processes) >=
-		    want->processes)
+	    is_near(s->processes, want->processes))
 		return "processes";
 	return NULL;
 }
@@ -403,7 +407,7 @@ static const char *processes_hit(struct keeper *k, uint64_t now_us)
 	n = count_processes(k);
 	if (n > l->processes_peak)
 		l->processes_peak = n;
-	if (n + processes_slack(most) >= most)
+	if (is_near(n, most))
 		return "processes";
 	if (n > most / 8)
 		l->next_tick_us = now_us + FAST_TICK_US +
