@@ -92,6 +92,8 @@ struct record {
 	char *kernel;   /* uname -r */
 	char policy_digest[SHA256_HEX_SIZE];
 	char *policy_name;
+	/* Of the list of what was hidden (workspace/hidden.h); "": none. */
+	char hidden_digest[SHA256_HEX_SIZE];
 	uint64_t uid;   /* of the caller */
 	uint64_t started_us, ended_us; /* wall clock */
 	struct record_enforced *enforced;

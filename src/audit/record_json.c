@@ -53,6 +53,7 @@ static const struct field record_fields[] = {
 	FIELD(enforced, TYPE_ENFORCED),
 	FIELD(error, TYPE_STRING),
 	FIELD(exit_status, TYPE_INT),
+	FIELD(hidden_digest, TYPE_DIGEST),
 	FIELD(home, TYPE_STRING),
 	FIELD(id, TYPE_ID),
 	FIELD(identity, TYPE_STRING),

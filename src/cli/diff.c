@@ -245,6 +245,8 @@ static int show_layer(struct diff *d, int layer_fd, const char *recorded,
 	r = protect_init(&d->protect, globs, below, err);
 	if (r < 0)
 		return r;
+	/* Nothing is hidden of further directories. */
+	d->protect.hidden = d->layer == 0 ? &d->pick->hidden : NULL;
 	r = changes_scan(layer_fd, below, copied, 0, sorted_add, &sorted,
 			 &counts, err);
 	/* Of a scan that failed, what it found is shown all the same. */

@@ -133,6 +133,7 @@ static int add(struct layers *l, const struct pick *p, const char *name,
 			 layer->source_fd, err);
 	if (r < 0 || !source)
 		return r;
+	l->protect[l->n - 1].hidden = &p->hidden;
 	layer->deny = &l->deny;
 	l->git = malloc(sizeof(*l->git));
 	if (!l->git)

@@ -134,6 +134,9 @@ static int take_found(struct launch *l)
 			found->items[kept++] = path;
 	}
 	for (size_t i = 0; i < kept; i++) {
+		if (!hidden_is_implied(found->items[i]) &&
+		    strlist_add(&l->hidden.paths, found->items[i]) < 0)
+			r = -ENOMEM;
 		if ((i < NAMED ? strlist_add(hide, found->items[i])
 			       : strlist_take(hide, found->items[i])) < 0)
 			r = -ENOMEM;
@@ -233,8 +236,10 @@ int launch_hide(struct launch *l, struct error *err)
 		return error_set(err, -E2BIG, "more than %d paths are to be "
 				 "hidden; deny directories instead",
 				 HIDE_PATHS_MAX);
-	return hide_look(&s->hide, l->source.fd, s->owner_uid, s->owner_gid,
-			 err);
+	r = hidden_write(l->task_fd, &l->hidden, l->plan.hidden_digest, err);
+	return r < 0 ? r
+		     : hide_look(&s->hide, l->source.fd, s->owner_uid,
+				 s->owner_gid, err);
 }
 
 static void add_name(struct buf *text, const char *path)

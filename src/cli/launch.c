@@ -53,6 +53,7 @@ void launch_done(struct launch *l)
 	strlist_done(&l->env);
 	buf_done(&l->snapshot);
 	secrets_done(&l->secrets);
+	hidden_done(&l->hidden);
 	close_fd(l->task_fd);
 	close_fd(l->lock_fd);
 	close_fd(l->hide_fd);

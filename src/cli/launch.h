@@ -12,6 +12,7 @@
 #include "task/plan.h"
 #include "task/state.h"
 #include "tier/container.h"
+#include "workspace/hidden.h"
 #include "workspace/secrets.h"
 #include "workspace/source.h"
 
@@ -37,6 +38,7 @@ struct launch {
 	 * first ones of them. */
 	struct secrets secrets;
 	size_t n_found;
+	struct hidden hidden; /* of these, what their paths do not tell */
 };
 
 void launch_init(struct launch *l);

@@ -22,6 +22,7 @@ void pick_done(struct pick *p)
 	strlist_done(&p->write);
 	strlist_done(&p->protect);
 	strlist_done(&p->deny);
+	hidden_done(&p->hidden);
 	*p = (struct pick)PICK_INIT;
 }
 
@@ -44,6 +45,7 @@ int pick_policy(struct pick *p, struct error *err)
 	p->deny = policy.deny;
 	policy.write = policy.protect = policy.deny = (struct strlist){0};
 	policy_done(&policy);
+	hidden_read(&p->hidden, p->fd, p->record.hidden_digest);
 	return 0;
 }
 

@@ -5,6 +5,7 @@
 #include "audit/record.h"
 #include "base/error.h"
 #include "task/state.h"
+#include "workspace/hidden.h"
 
 struct pick {
 	char id[STATE_ID_SIZE];
@@ -15,6 +16,7 @@ struct pick {
 	/* After pick_policy, by the task's own policy: what write.0, write.1
 	 * ... lie over, and which paths of the source it protects and hides. */
 	struct strlist write, protect, deny;
+	struct hidden hidden; /* what the task did not see beside that */
 };
 
 #define AUTO_PICK __attribute__((cleanup(pick_done)))

@@ -98,16 +98,19 @@ static int count_held(void *arg, const struct change *c)
 }
 
 /*
- * Adds one layer (layer_fd holds upper/) over below_fd to the sums. globs are
- * what the policy protects there.
+ * Adds one layer (layer_fd holds upper/) over below_fd to the sums. of is whose
+ * policy protects paths there, and hides them; NULL: nobody's.
  */
 static int count_layer(struct record *r, int layer_fd, int below_fd,
-		       bool copied, const struct strlist *globs,
-		       struct held *held, struct error *err)
+		       const struct launch *of, struct held *held,
+		       struct error *err)
 {
+	bool copied = of && of->plan.spec.workspace == WORKSPACE_COPY;
 	struct changes_counts counts = {0};
-	int n = protect_init(&held->protect, globs, below_fd, err);
+	int n = protect_init(&held->protect, of ? &of->policy.protect : NULL,
+			     below_fd, err);
 
+	held->protect.hidden = of ? &of->hidden : NULL;
 	if (n == 0)
 		n = changes_scan(layer_fd, below_fd, copied, 0, count_held,
 				 held, &counts, err);
@@ -137,7 +140,7 @@ static int count_grant(const struct launch *l, struct record *r, size_t i,
 	below = open(path, flags);
 	if (below < 0)
 		return error_errno(err, "%s", path);
-	return count_layer(r, layer, below, false, NULL, held, err);
+	return count_layer(r, layer, below, NULL, held, err);
 }
 
 /*
@@ -147,7 +150,6 @@ static int count_grant(const struct launch *l, struct record *r, size_t i,
 static void count_changes(const struct launch *l, struct record *r,
 			  struct held *held)
 {
-	bool copied = l->plan.spec.workspace == WORKSPACE_COPY;
 	struct record_changes *c = &r->changes;
 	struct error err = {0};
 	int n = 0;
@@ -158,8 +160,7 @@ static void count_changes(const struct launch *l, struct record *r,
 	if (geteuid() != 0)
 		own_enter(NULL);
 	if (l->source.path)
-		n = count_layer(r, l->task_fd, l->source.fd, copied,
-				&l->policy.protect, held, &err);
+		n = count_layer(r, l->task_fd, l->source.fd, l, held, &err);
 	for (size_t i = 0; n == 0 && i < l->plan.spec.write.n; i++)
 		n = count_grant(l, r, i, held, &err);
 	if (n < 0) {

@@ -176,6 +176,7 @@ static int fill_record(struct keeper *k, struct error *err)
 	r->kernel = kernel_release();
 	r->policy_name = copy(p->policy_name);
 	memcpy(r->policy_digest, p->policy_digest, sizeof(r->policy_digest));
+	memcpy(r->hidden_digest, p->hidden_digest, sizeof(r->hidden_digest));
 	r->uid = p->caller_uid;
 	r->started_us = p->started_us;
 	bad = fill_lists(r, p);

@@ -10,6 +10,7 @@
 #include "base/time.h"
 #include "confine/sys.h"
 #include "task/state.h"
+#include "workspace/hidden.h"
 #include "workspace/layer.h"
 
 #include <errno.h>
@@ -188,6 +189,8 @@ static void clean_layers(struct keeper *k)
 	layer_remove(k->task_fd, "work", &err);
 	if (k->record.changes.known) {
 		layer_remove(k->task_fd, "upper", &err);
+		if (k->record.hidden_digest[0])
+			layer_remove(k->task_fd, HIDDEN_FILE, &err);
 		for (size_t i = 0; i < k->plan.spec.write.n; i++) {
 			char name[40];
 

@@ -35,6 +35,7 @@ int plan_pack(const struct task_plan *p, struct buf *b)
 	codec_put_str(b, p->workdir);
 	codec_put_str(b, p->policy_name);
 	codec_put_str(b, p->policy_digest);
+	codec_put_str(b, p->hidden_digest);
 	codec_put_u64(b, p->started_us);
 	codec_put_u32(b, p->delegated);
 	codec_put_str(b, p->no_group);
@@ -50,11 +51,22 @@ static char *copy(const char *s, int *failed)
 	return c;
 }
 
+static void get_digest(struct codec_reader *r, bool optional,
+		       char ret[SHA256_HEX_SIZE])
+{
+	const char *digest = codec_get_str(r);
+
+	if (digest && (strlen(digest) == SHA256_HEX_SIZE - 1 ||
+		       (optional && !digest[0])))
+		memcpy(ret, digest, strlen(digest) + 1);
+	else
+		r->failed = r->failed ? r->failed : -EPROTO;
+}
+
 int plan_unpack(const char *data, size_t len, struct task_plan *ret,
 		struct error *err)
 {
 	struct codec_reader r = {.data = data, .len = len};
-	const char *digest;
 	int bad;
 
 	*ret = (struct task_plan){0};
@@ -71,11 +83,8 @@ int plan_unpack(const char *data, size_t len, struct task_plan *ret,
 	codec_get_list(&r, POLICY_LIST_MAX, &ret->labels);
 	ret->workdir = copy(codec_get_str(&r), &r.failed);
 	ret->policy_name = copy(codec_get_str(&r), &r.failed);
-	digest = codec_get_str(&r);
-	if (digest && strlen(digest) == SHA256_HEX_SIZE - 1)
-		memcpy(ret->policy_digest, digest, SHA256_HEX_SIZE);
-	else
-		r.failed = r.failed ? r.failed : -EPROTO;
+	get_digest(&r, false, ret->policy_digest);
+	get_digest(&r, true, ret->hidden_digest);
 	ret->started_us = codec_get_u64(&r);
 	ret->delegated = codec_get_u32(&r) != 0;
 	ret->no_group = copy(codec_get_str(&r), &r.failed);

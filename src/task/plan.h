@@ -35,6 +35,7 @@ struct task_plan {
 	char *workdir;
 	char *policy_name;
 	char policy_digest[SHA256_HEX_SIZE];
+	char hidden_digest[SHA256_HEX_SIZE]; /* "": no such list */
 	uint64_t started_us;
 	/*
 	 * The keeper is in a cgroup that was delegated to it; else, if the

@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "task/state_private.h"
+#include "workspace/hidden.h"
 #include "workspace/layer.h"
 #include "workspace/promote.h"
 
@@ -351,7 +352,7 @@ static void forget_promotions(int task_fd, const char *name)
 int state_task_drop_changes(int task_fd, struct error *err)
 {
 	static const char *const names[] = {"upper", "work", "manifest",
-					   "promoted"};
+					   "promoted", HIDDEN_FILE};
 	struct stat st;
 	int r = promote_forget(task_fd, err);
 

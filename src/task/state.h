@@ -4,7 +4,7 @@
  *
  *	pinfold/	  0700, the caller's own
  *	  tasks/ID/	  lock task.json policy.json upper work write.N manifest
- *			  out.N
+ *			  hidden out.N
  *	  live/ID	  an empty file for each task that was not ended yet
  *	  promoting/ID	  likewise while its changes are promoted or taken back
  *	  swept		  its time: when the last full sweep was

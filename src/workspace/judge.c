@@ -119,26 +119,51 @@ static int judge_below(struct judge *j, struct walk *w, const char *name,
 				   "was changed on the host");
 }
 
-/* Was an entry below the path of c hidden from the task as a secret? */
-static bool is_hidden(const struct change *c, const struct walk *w,
-		      const char *name, const struct stat *st)
+/* Is the path what is denied, or below it? */
+static bool is_below(const char *path, const char *deny)
 {
+	size_t n = strlen(deny);
+
+	if (glob_is_magic(deny) && glob_covers(deny, path))
+		return true;
+	return !strncmp(path, deny, n) && (path[n] == '\0' || path[n] == '/');
+}
+
+static bool is_below_any(const char *path, const struct strlist *deny)
+{
+	for (size_t i = 0; deny && i < deny->n; i++) {
+		if (is_below(path, deny->items[i]))
+			return true;
+	}
+	return false;
+}
+
+/* Why an entry below the path of c was hidden from the task; NULL: it was not. */
+static const char *hidden_reason(const struct judge *j, const struct change *c,
+				 const struct walk *w, const char *name,
+				 const struct stat *st)
+{
+	const struct hidden *hidden = j->layer->protect->hidden;
 	AUTO_BUF struct buf path = BUF_INIT(WALK_PATH_MAX + NAME_MAX + 2);
 
-	if (S_ISDIR(st->st_mode))
-		return false;
 	buf_addf(&path, "%s/", c->path);
 	buf_add(&path, w->path.data ? w->path.data : "", w->path.len);
 	if (w->path.len > 0)
 		buf_add_char(&path, '/');
 	buf_add_str(&path, name);
-	return path.failed || protect_is_secret(buf_str(&path));
+	if (!S_ISDIR(st->st_mode) && protect_is_secret(buf_str(&path)))
+		return "may hold secrets that the task did not see";
+	return path.failed || is_below_any(buf_str(&path), j->layer->deny) ||
+			       (hidden && hidden_has(hidden, buf_str(&path)))
+		       ? "was hidden from the task"
+		       : NULL;
 }
 
 static int judge_entry(struct judge *j, struct walk *w, const char *name,
 		       const struct change *c, struct error *err)
 {
 	const struct manifest *m = c->place->manifest;
+	const char *hidden;
 	struct stat st;
 	uint64_t block;
 	int r;
@@ -148,9 +173,9 @@ static int judge_entry(struct judge *j, struct walk *w, const char *name,
 				       : walk_error(w, err, -errno,
 						    "cannot read the source's",
 						    name);
-	if (is_hidden(c, w, name, &st))
-		return leave_for(j, LEAVE_HELD, w, name,
-				 "may hold secrets that the task did not see");
+	hidden = hidden_reason(j, c, w, name, &st);
+	if (hidden)
+		return leave_for(j, LEAVE_HELD, w, name, hidden);
 	r = judge_below(j, w, name, m, &st, &block);
 	if (r != 0 || !S_ISDIR(st.st_mode))
 		return r;
@@ -409,27 +434,17 @@ static bool goes(const struct change *c, const struct stat *old)
 	       (c->kind == CHANGE_DELETED || !S_ISDIR(c->mode));
 }
 
-/* Is the path what is denied, or below it? */
-static bool is_below(const char *path, const char *deny)
-{
-	size_t n = strlen(deny);
-
-	if (glob_is_magic(deny) && glob_covers(deny, path))
-		return true;
-	return !strncmp(path, deny, n) && (path[n] == '\0' || path[n] == '/');
-}
-
 /* Is the path, or anything that goes with it, hidden from the task? */
 static bool is_denied(const struct judge *j, const struct change *c)
 {
 	const struct strlist *deny = j->layer->deny;
 
+	if (is_below_any(c->path, deny))
+		return true;
 	for (size_t i = 0; deny && i < deny->n; i++) {
 		const char *path = deny->items[i];
 		size_t n = strlen(path), m = strlen(c->path);
 
-		if (is_below(c->path, path))
-			return true;
 		if (!S_ISDIR(c->mode) || c->kind == CHANGE_DELETED) {
 			if (m < n && !strncmp(path, c->path, m) &&
 			    path[m] == '/')

@@ -232,12 +232,27 @@ bool protect_is_secret(const char *path)
 	return secrets_is_file(dir, name);
 }
 
+/* Would it take the place of what the task did not see? */
+static const char *by_hidden(const struct protect *p, const struct change *c)
+{
+	bool was_file = c->kind == CHANGE_MODIFIED && !S_ISDIR(c->mode_before);
+
+	if ((!S_ISDIR(c->mode) || was_file) && protect_is_secret(c->path))
+		return "it may hold secrets, which the task did not see";
+	if (!p->hidden || !hidden_has(p->hidden, c->path))
+		return NULL;
+	return p->hidden->lost
+		       ? "the list of what was hidden from the task is missing "
+			 "or damaged"
+		       : "it was hidden from the task";
+}
+
 const char *protect_reason(const struct protect *p, const struct change *c)
 {
-	const char *at = c->path;
+	const char *at = c->path, *hidden = by_hidden(p, c);
 
-	if (!S_ISDIR(c->mode) && protect_is_secret(c->path))
-		return "it may hold secrets, which the task did not see";
+	if (hidden)
+		return hidden;
 	for (;;) {
 		size_t n = strcspn(at, "/");
 		const char *reason = at_component(p, at, c);

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "workspace/changes.h"
+#include "workspace/hidden.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,6 +19,9 @@ struct protect {
 	struct strlist dirs; /* where this repository's hooks lie */
 	int source_fd;	     /* not owned; -1: paths alone decide */
 	bool no_repository;  /* the source has no .git that is a directory */
+	/* What the task did not see, for the caller to set; not owned; NULL:
+	 * paths alone tell. */
+	const struct hidden *hidden;
 };
 
 #define PROTECT_INIT {.source_fd = -1}

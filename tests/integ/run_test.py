@@ -629,7 +629,7 @@ v = socket.socket(socket.AF_UNIX); v.connect("/tmp/s"); print("unix")
 # ---- the report ----
 
 KEYS = {'argv', 'argv_dropped', 'changes', 'ended_us', 'enforced', 'error',
-        'exit_status', 'home', 'id', 'identity', 'kernel', 'labels', 'limit',
+        'exit_status', 'hidden_digest', 'home', 'id', 'identity', 'kernel', 'labels', 'limit',
         'name',
         'policy_digest', 'policy_name', 'reason', 'refusals',
         'refusals_dropped', 'schema', 'signal', 'source', 'started_us',

@@ -225,6 +225,125 @@ def a_secret_of_the_hosts_is_not_overwritten_by_promotion(box):
         equal(f.read(), 'x\n')
 
 
+def content(box, name):
+    with open(f'{box.source}/{name}', encoding='ascii') as f:
+        return f.read()
+
+
+def promoted(box, task, *words):
+    """What the promotion of all that may be says."""
+    r = box.pinfold('promote', '--yes', task, *words)
+    check(r.status in (0, 1), r)
+    return r.out.decode()
+
+
+def plant_other_names(box):
+    box.write('.env', 'SECRET\n')
+    box.write('real', 'SECRET\n')
+    os.makedirs(f'{box.source}/a/b/c/d')
+    os.link(f'{box.source}/.env', f'{box.source}/a/b/c/d/notes.txt')
+    os.symlink('real', f'{box.source}/.npmrc')
+
+
+@case
+def another_name_of_a_secret_is_not_overwritten_by_promotion(box):
+    plant_other_names(box)
+    box.write('plain', 'plain\n')
+    for mode in ('overlay', 'copy'):
+        r = box.sh('echo mine | tee a/b/c/d/notes.txt real plain',
+                   '--json', '--workspace', mode).expect(0)
+        within(r.text(), '2 held back (', mode)
+        task = r.json()['id']
+        marks = {c['path']: c['held'] for c in box.changes(task)['changes']}
+        equal(sorted(path for path in marks if marks[path]),
+              ['a/b/c/d/notes.txt', 'real'], (mode, marks))
+        out = promoted(box, task)
+        for name in ('real', 'a/b/c/d/notes.txt'):
+            within(out, f'held back: {name}', mode)
+            equal(content(box, name), 'SECRET\n', mode)
+        within(out, 'it was hidden from the task', mode)
+        equal(content(box, 'plain'), 'mine\n', mode)
+        box.write('plain', 'plain\n')
+    promoted(box, task, '--held', 'real')
+    equal(content(box, 'real'), 'mine\n', 'it was named')
+
+
+@case
+def another_name_of_a_secret_does_not_go_with_its_directory(box):
+    plant_other_names(box)
+    for script in ('rm -r a', 'rm -r a && echo x >a', 'rm -r a/b/c && '
+                   'mkdir a/b/c && echo x >a/b/c/d',
+                   'mkdir real a/b/c/d/notes.txt'):
+        for mode in ('overlay', 'copy'):
+            task = box.sh(script, '--json',
+                          '--workspace', mode).expect(0).json()['id']
+            promoted(box, task)
+            for name in ('real', 'a/b/c/d/notes.txt'):
+                equal(content(box, name), 'SECRET\n', (script, mode))
+
+
+@case
+def a_directory_does_not_take_the_place_of_a_secret(box):
+    box.write('.env', 'SECRET\n')
+    task = box.sh('mkdir .env', '--json').expect(0).json()['id']
+    within(promoted(box, task), 'held back: .env')
+    equal(content(box, '.env'), 'SECRET\n')
+
+
+@case
+def what_files_deny_hid_is_not_overwritten_or_removed_by_promotion(box):
+    names = ('a/x.pdf', 'a/b/c/d/y.pdf', 'private-1/z', 'literal')
+    for name in names:
+        box.write(name, 'SECRET\n')
+    p = policy(box, 'files: {deny: ["**/*.pdf", "private-?", literal]}')
+    for script in ('echo mine | tee a/x.pdf a/b/c/d/y.pdf literal; '
+                   'mkdir private-1; echo mine >private-1/z',
+                   'rm -r a/b', 'rm -r a; echo x >a', 'mkdir literal a/x.pdf'):
+        for mode in ('overlay', 'copy'):
+            task = box.sh(script, '--policy', p, '--json',
+                          '--workspace', mode).expect(0).json()['id']
+            promoted(box, task)
+            for name in names:
+                equal(content(box, name), 'SECRET\n', (script, mode))
+
+
+@case
+def without_the_list_of_what_was_hidden_everything_is_held_back(box):
+    plant_other_names(box)
+    box.write('plain', 'plain\n')
+    for damage in ('missing', 'empty', 'changed'):
+        task = box.sh('echo mine | tee plain real',
+                      '--json').expect(0).json()['id']
+        path = f'{box.folder(task)}/hidden'
+        if damage == 'missing':
+            os.unlink(path)
+        else:
+            with open(path, 'r+b') as f:
+                f.truncate(0) if damage == 'empty' else f.write(b'\1')
+        out = promoted(box, task)
+        within(out, 'the list of what was hidden from the task is missing or '
+               'damaged', damage)
+        equal((content(box, 'plain'), content(box, 'real')),
+              ('plain\n', 'SECRET\n'), damage)
+    promoted(box, task, '--held', 'plain')
+    equal(content(box, 'plain'), 'mine\n', 'it was named')
+
+
+@case
+def a_list_of_what_was_hidden_is_there_only_where_names_do_not_tell(box):
+    plant(box)
+    task = box.sh('echo x >plain', '--json').expect(0)
+    equal(task.json()['hidden_digest'], '')
+    check(not os.path.exists(f'{box.folder(task.json()["id"])}/hidden'), task)
+    os.link(f'{box.source}/.env', f'{box.source}/other')
+    task = box.sh('echo y >plain', '--json').expect(0).json()
+    equal(len(task['hidden_digest']), 64)
+    path = f'{box.folder(task["id"])}/hidden'
+    check(os.path.exists(path), path)
+    box.pinfold('discard', '--yes', task['id']).expect(0)
+    check(not os.path.exists(path), 'it goes with the changes')
+
+
 @case
 def globs_hide_what_is_there_at_the_start(box):
     for name in ('a/x.pdf', 'a/b/c/d/y.pdf', 'keep', 'private-1/z'):
