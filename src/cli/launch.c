@@ -531,7 +531,8 @@ static int check_state(const struct launch *l, struct error *err)
 	if (source && path_is_below(source, state))
 		return overlaps("--source", source, state, err);
 	for (size_t i = 0; i < read->n; i++) {
-		if (path_is_below(read->items[i], state))
+		if (path_is_below(read->items[i], state) ||
+		    path_is_below(state, read->items[i]))
 			return overlaps("files.read", read->items[i], state,
 					err);
 	}

@@ -522,9 +522,11 @@ def the_state_directory_is_no_source_and_no_grant(box):
             check(f'"{path}" lies in {says}' in r.text() or
                   f'"{path}" holds secrets' in r.text(), r)
     above = os.path.dirname(box.state)
-    if not ROOT:
-        box.run('--write', above, '--', 'ls').expect(
-            125, text=f'files.write: "{above}" holds {says}')
+    for option in ('read', 'write'):
+        if ROOT and option == 'write':
+            continue
+        box.run(f'--{option}', above, '--', 'ls').expect(
+            125, text=f'files.{option}: "{above}" holds {says}')
 
 
 @case
