@@ -6,6 +6,7 @@
 #include "base/io.h"
 #include "workspace/git_lab_private.h"
 #include "workspace/git_log.h"
+#include "workspace/judge.h"
 #include "workspace/walk.h"
 
 #include <errno.h>
@@ -107,13 +108,22 @@ static int list_commits(struct git_lab *lab, const struct git_ref *only,
 			   out, why);
 }
 
+static const char *reason_against(const struct promote_layer *l,
+				  const struct change *c)
+{
+	/* The task, which does not see it, has it deleted as it seems to git. */
+	return judge_is_denied(l->deny, c->path)
+		       ? "files.deny hides it from the task"
+		       : protect_reason(l->protect, c);
+}
+
 /*
  * Looks for a path that is protected among those that the commits touch. A
  * merge touches what none of its sides has that way. 0; 1 with the reason; or
  * negative.
  */
 static int find_protected(const struct buf *paths,
-			  const struct protect *protect, struct buf *why)
+			  const struct promote_layer *l, struct buf *why)
 {
 	const char *at = buf_str(paths), *end = at + paths->len;
 
@@ -127,7 +137,7 @@ static int find_protected(const struct buf *paths,
 
 		if (c.path >= end)
 			break;
-		reason = protect_reason(protect, &c);
+		reason = reason_against(l, &c);
 		if (reason) {
 			buf_reset(why);
 			buf_add_str(why, "its commits change ");
@@ -140,7 +150,7 @@ static int find_protected(const struct buf *paths,
 	return 0;
 }
 
-static int check_paths(struct git_lab *lab, const struct protect *protect,
+static int check_paths(struct git_lab *lab, const struct promote_layer *l,
 		       const struct git_ref *only, struct buf *why)
 {
 	static const char *const argv[] = {
@@ -154,13 +164,13 @@ static int check_paths(struct git_lab *lab, const struct protect *protect,
 		return r;
 	r = git_lab_run(lab, GIT_VIEW_HOST, argv, commits.data, commits.len,
 			&paths, why);
-	return r == 0 ? find_protected(&paths, protect, why) : r;
+	return r == 0 ? find_protected(&paths, l, why) : r;
 }
 
-int git_lab_check_paths(struct git_lab *lab, const struct protect *protect)
+int git_lab_check_paths(struct git_lab *lab, const struct promote_layer *l)
 {
 	AUTO_BUF struct buf why = BUF_INIT(4096);
-	int r = check_paths(lab, protect, NULL, &why);
+	int r = check_paths(lab, l, NULL, &why);
 
 	if (r <= 0)
 		return r;
@@ -170,7 +180,7 @@ int git_lab_check_paths(struct git_lab *lab, const struct protect *protect)
 
 		if (ref->left || !ref->new[0] || ref->named)
 			continue;
-		r = check_paths(lab, protect, ref, &why);
+		r = check_paths(lab, l, ref, &why);
 		git_ref_path(ref, path);
 		if (r > 0)
 			r = git_ref_leave(ref, LEAVE_GIT_HELD, "%s",

@@ -577,12 +577,12 @@ static int check_all(struct git_lab *lab)
 	return 0;
 }
 
-int git_lab_check(struct git_lab *lab, const struct protect *protect)
+int git_lab_check(struct git_lab *lab, const struct promote_layer *l)
 {
 	int r = check_all(lab);
 
 	if (r == 0)
-		r = git_lab_check_paths(lab, protect);
+		r = git_lab_check_paths(lab, l);
 	if (r == 0)
 		r = git_lab_count(lab);
 	return r < 0 && lab->err && lab->err->code == 0

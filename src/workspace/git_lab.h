@@ -57,10 +57,10 @@ void git_lab_done(struct git_lab *lab);
 /*
  * Checks what the references that are not left come to: objects, all that they
  * lead to, and their kind. Whatever does not hold is left, with a reason.
- * protect: what commits may not bring unless their reference was named. 0 or
- * negative.
+ * What is protected in l, or hidden from its task, commits may not change
+ * unless their reference was named. 0 or negative.
  */
-int git_lab_check(struct git_lab *lab, const struct protect *protect);
+int git_lab_check(struct git_lab *lab, const struct promote_layer *l);
 
 /*
  * Makes the index that belongs to what will be checked out, out of the host's,

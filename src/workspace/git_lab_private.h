@@ -12,6 +12,6 @@ int git_lab_add_tips(struct git_lab *lab, const struct git_ref *r,
 int git_lab_count(struct git_lab *lab);
 
 /* Leaves those whose commits touch what is protected. 0 or negative. */
-int git_lab_check_paths(struct git_lab *lab, const struct protect *protect);
+int git_lab_check_paths(struct git_lab *lab, const struct promote_layer *l);
 
 #endif

@@ -32,11 +32,22 @@ static bool has_forbidden(const char *name)
 	return strstr(name, "..") || strstr(name, "@{");
 }
 
+/* What git itself does not make: options to those who write scripts, HEAD. */
+static bool is_misleading(const char *name)
+{
+	const char *shorter = str_starts(name, "refs/heads/")  ? name + 11
+			      : str_starts(name, "refs/tags/") ? name + 10
+							       : NULL;
+
+	return shorter && (shorter[0] == '-' || str_eq(shorter, "HEAD"));
+}
+
 const char *git_name_fault(const char *name)
 {
 	if (strlen(name) >= GIT_NAME_MAX - 64)
 		return "its name is too long";
-	if (!str_starts(name, "refs/") || has_forbidden(name))
+	if (!str_starts(name, "refs/") || has_forbidden(name) ||
+	    is_misleading(name))
 		return "git knows no reference by such a name";
 	for (const char *at = name;;) {
 		size_t n = strcspn(at, "/");

@@ -97,6 +97,24 @@ static int judge_place(struct plan *p, struct git_ref *r)
 			     buf_str(&quoted));
 }
 
+/* git takes a name for the tag's before it takes it for the branch's. */
+static int judge_shadow(struct plan *p, struct git_ref *r)
+{
+	struct git_value value;
+	char branch[GIT_NAME_MAX + 16];
+	int e;
+
+	if (!str_starts(r->name, "refs/tags/") || r->old.id[0] || !r->new[0])
+		return 0;
+	snprintf(branch, sizeof(branch), "refs/heads/%s", r->name + 10);
+	e = git_repo_value(&p->git.repo, branch, &value);
+	if (e < 0 || !value.id[0])
+		return e < 0 ? e : 0;
+	return git_ref_leave(r, LEAVE_GIT_HELD,
+			     "there is a branch of this name, which the host's "
+			     "git would take for the tag");
+}
+
 /* What holds unless it was named. */
 static int judge_unnamed(struct plan *p, struct git_ref *r, const char *path)
 {
@@ -106,7 +124,7 @@ static int judge_unnamed(struct plan *p, struct git_ref *r, const char *path)
 
 	if (held)
 		return git_ref_leave(r, LEAVE_GIT_HELD, "%s", held);
-	return r->moved ? conflict_moved(r, path) : 0;
+	return r->moved ? conflict_moved(r, path) : judge_shadow(p, r);
 }
 
 static int judge_kind(struct git_ref *r)
@@ -370,7 +388,7 @@ static int take(struct plan *p)
 			     p->err);
 
 	if (r == 0)
-		r = git_lab_check(&lab, p->layer->protect);
+		r = git_lab_check(&lab, p->layer);
 	if (r == 0)
 		r = find_out(&p->git, &out);
 	if (r == 0)

@@ -129,7 +129,7 @@ static bool is_below(const char *path, const char *deny)
 	return !strncmp(path, deny, n) && (path[n] == '\0' || path[n] == '/');
 }
 
-static bool is_below_any(const char *path, const struct strlist *deny)
+bool judge_is_denied(const struct strlist *deny, const char *path)
 {
 	for (size_t i = 0; deny && i < deny->n; i++) {
 		if (is_below(path, deny->items[i]))
@@ -153,7 +153,7 @@ static const char *hidden_reason(const struct judge *j, const struct change *c,
 	buf_add_str(&path, name);
 	if (!S_ISDIR(st->st_mode) && protect_is_secret(buf_str(&path)))
 		return "may hold secrets that the task did not see";
-	return path.failed || is_below_any(buf_str(&path), j->layer->deny) ||
+	return path.failed || judge_is_denied(j->layer->deny, buf_str(&path)) ||
 			       (hidden && hidden_has(hidden, buf_str(&path)))
 		       ? "was hidden from the task"
 		       : NULL;
@@ -439,7 +439,7 @@ static bool is_denied(const struct judge *j, const struct change *c)
 {
 	const struct strlist *deny = j->layer->deny;
 
-	if (is_below_any(c->path, deny))
+	if (judge_is_denied(deny, c->path))
 		return true;
 	for (size_t i = 0; deny && i < deny->n; i++) {
 		const char *path = deny->items[i];

@@ -44,6 +44,9 @@ bool judge_host_changed(const struct judge *j, const struct change *c,
 /* Was it changed, or put there, since the task began? */
 bool judge_is_newer(const struct judge *j, const struct stat *st);
 
+/* Is path hidden by one of files.deny, or below it? deny: of the layer; NULL. */
+bool judge_is_denied(const struct strlist *deny, const char *path);
+
 /* Is path a git directory, or in one? */
 bool judge_is_git(const char *path);
 

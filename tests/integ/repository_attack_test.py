@@ -228,6 +228,49 @@ print(name)
 
 
 @case
+def what_files_deny_hides_is_not_deleted_by_a_commit(box):
+    """What the task does not see git inside takes for removed."""
+    plant(box)
+    policy = f'{box.top}/deny.yaml'
+    for deny in ('dir', 'dir/d', '**/d'):
+        with open(policy, 'w', encoding='ascii') as f:
+            f.write('version: 1\nextends: offline\n'
+                    f'files: {{deny: ["{deny}"]}}\n')
+        work(box, 'echo n >>a; git add -A; git commit -qm agent', '--policy',
+             policy)
+        found = told(box)
+        state, why = result(found, 'refs/heads/main')
+        equal(state, 'held back', deny)
+        within(why, 'its commits change "dir/d": files.deny hides it', deny)
+        git(box, 'checkout', '-q', '.')
+        equal(git(box, 'status', '--porcelain'), '', deny)
+        box.pinfold('discard', '--yes').expect(0)
+
+
+@case
+def names_that_git_makes_for_nobody_and_a_tag_over_a_branch_stay_out(box):
+    plant(box)
+    git(box, 'branch', 'topic')
+    work(box, """h=$(git commit-tree -p HEAD -m z HEAD^{tree})
+        mkdir -p .git/refs/tags
+        for r in heads/HEAD heads/--upload-pack=x heads/-d tags/-d tags/HEAD \
+            tags/main tags/topic tags/fine heads/a-d; do
+            echo $h >.git/refs/$r; done""")
+    found = told(box)
+    for name in ('heads/HEAD', 'heads/--upload-pack=x', 'heads/-d', 'tags/-d',
+                 'tags/HEAD'):
+        within(result(found, f'refs/{name}')[1], 'no reference by such a name')
+    for name in ('tags/main', 'tags/topic'):
+        equal(result(found, f'refs/{name}')[0], 'held back')
+        within(result(found, f'refs/{name}')[1], 'a branch of this name')
+    for name in ('tags/fine', 'heads/a-d'):
+        equal(result(found, f'refs/{name}')[0], 'promoted')
+    promote(box, '--held', '.git/refs/tags/topic')
+    equal(git(box, 'tag'), 'fine\ntopic')
+    sound(box)
+
+
+@case
 def more_references_than_anybody_reads_are_refused(box):
     plant(box)
     work(box, 'h=$(git rev-parse HEAD); for i in $(seq 1200); do '
