@@ -22,6 +22,18 @@ static void say(const char *id, enum journal_phase found)
 	report_note(buf_str(&text));
 }
 
+/* As promote_recover, and says which journal is to blame. */
+static int recover_layer(const struct promote_layer *l,
+			 enum journal_phase *ret_found, struct error *err)
+{
+	int r = promote_recover(l, ret_found, err);
+	unsigned number;
+
+	return r == -EUCLEAN && taken_unfinished(l->fd, &number) == 0
+		       ? journal_damaged(number, err)
+		       : r;
+}
+
 static int recover(const struct pick *p, struct error *err)
 {
 	AUTO_LAYERS struct layers l = LAYERS_INIT;
@@ -31,7 +43,7 @@ static int recover(const struct pick *p, struct error *err)
 		enum journal_phase found;
 
 		do {
-			r = promote_recover(&l.items[i], &found, err);
+			r = recover_layer(&l.items[i], &found, err);
 			if (r == 0 && found != JOURNAL_NONE)
 				say(p->id, found);
 		} while (r == 0 && found != JOURNAL_NONE);

@@ -72,18 +72,27 @@ static bool is_told(const struct journal_entry *e)
 	       (e->part == PART_INDEX && e->state == STATE_PLACED);
 }
 
+/* As promote_undo, and says which journal is to blame. */
+static int take_back(struct promotion *p, const struct promote_layer *l,
+		     unsigned number, struct error *err)
+{
+	uint64_t left;
+	int r = promote_undo(p, l, number, &left, err);
+
+	return r == -EUCLEAN ? journal_damaged(number, err) : r;
+}
+
 static int undo_layer(struct undo *u, const struct promote_layer *l,
 		      bool source, unsigned number, struct error *err)
 {
 	AUTO_PROMOTION struct promotion p = PROMOTION_INIT;
-	uint64_t left;
 	unsigned last;
 	int r = taken_last(l->fd, true, &last);
 
 	if (r == 0 && last != number)
 		return 0;
 	if (r == 0)
-		r = promote_undo(&p, l, number, &left, err);
+		r = take_back(&p, l, number, err);
 	if (r < 0)
 		return r;
 	for (struct journal_entry *e = journal_next(&p.journal, NULL); e;

@@ -155,6 +155,37 @@ int journal_finish(struct journal *j)
 	return r < 0 ? r : map(j);
 }
 
+/* Are there as many entries as the head says, and nothing behind them? */
+static bool is_whole(const struct journal *j)
+{
+	size_t end = sizeof(struct journal_head);
+	uint64_t n = 0;
+
+	for (struct journal_entry *e = journal_next(j, NULL); e;
+	     e = journal_next(j, e)) {
+		end = (size_t)((char *)e - j->data) + e->size;
+		n++;
+	}
+	return n == journal_head(j)->n && end == j->len;
+}
+
+/* What it has begun is known by a whole journal alone. */
+static int map_begun(struct journal *j)
+{
+	int r = map(j);
+
+	return r == -EBADMSG || (r == 0 && !is_whole(j)) ? -EUCLEAN : r;
+}
+
+int journal_damaged(unsigned number, struct error *err)
+{
+	return error_set(err, -EUCLEAN,
+			 "the journal of promotion %u is cut short or damaged, "
+			 "and nothing was done; what the promotion replaced is "
+			 "in held/%u of the task's directory",
+			 number, number);
+}
+
 int journal_open(struct journal *j, int dir_fd)
 {
 	*j = (struct journal){.dir_fd = dir_fd, .fd = -1};
@@ -163,7 +194,7 @@ int journal_open(struct journal *j, int dir_fd)
 			       O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 		j->phase = (enum journal_phase)phase;
 		if (j->fd >= 0)
-			return map(j);
+			return phase == JOURNAL_NEW ? map(j) : map_begun(j);
 		if (errno != ENOENT)
 			return -errno;
 	}
@@ -175,7 +206,9 @@ int journal_open_new(struct journal *j, int dir_fd)
 {
 	int r = journal_open(j, dir_fd);
 
-	return r == 0 && j->phase != JOURNAL_NEW ? -ESTALE : r;
+	if (r == 0 && j->phase != JOURNAL_NEW)
+		return -ESTALE;
+	return r == 0 && !is_whole(j) ? -EBADMSG : r;
 }
 
 int journal_enter(struct journal *j, enum journal_phase phase, bool synced)

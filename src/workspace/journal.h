@@ -170,10 +170,14 @@ int journal_finish(struct journal *j);
 
 /*
  * Opens the journal in dir_fd, which it takes, whatever its phase. Of one
- * that is new only the head is to be believed. -ENOENT, -EBADMSG or another
+ * that is new only the head is to be believed. -ENOENT; -EBADMSG: a new one that
+ * is none, by which nothing was done yet; -EUCLEAN: another one that is not whole
+ * (not as many entries as its head says, or another version's); or another
  * negative errno.
  */
 int journal_open(struct journal *j, int dir_fd);
+/* -EUCLEAN, with a text that names the promotion. */
+int journal_damaged(unsigned number, struct error *err);
 /* As journal_open for one that another process has finished writing. */
 int journal_open_new(struct journal *j, int dir_fd);
 void journal_done(struct journal *j);

@@ -151,7 +151,7 @@ static int open_number(int held_fd, unsigned number)
 	return walk_open_at(held_fd, name, O_RDONLY | O_DIRECTORY);
 }
 
-static int load(struct taken *t, int held_fd)
+static int load(struct taken *t, int held_fd, unsigned *ret_bad)
 {
 	AUTO_FREE unsigned *numbers = NULL;
 	size_t n = 0;
@@ -169,6 +169,7 @@ static int load(struct taken *t, int held_fd)
 			r = add_journal(t, fd);
 		else
 			r = fd == -ENOENT ? 0 : fd;
+		*ret_bad = numbers[i];
 	}
 	return r;
 }
@@ -177,15 +178,17 @@ int taken_load(struct taken *t, int layer_fd, struct error *err)
 {
 	AUTO_CLOSE int held = walk_open_at(layer_fd, "held",
 					   O_RDONLY | O_DIRECTORY);
+	unsigned number = 0;
 	int r;
 
 	*t = (struct taken){0};
 	if (held == -ENOENT)
 		return 0;
-	r = held < 0 ? held : load(t, held);
+	r = held < 0 ? held : load(t, held, &number);
 	if (r < 0) {
 		taken_done(t);
-		return error_set(err, r, "cannot read what was promoted: %s",
+		return r == -EUCLEAN ? journal_damaged(number, err) :
+				       error_set(err, r, "cannot read what was promoted: %s",
 				 strerror(-r));
 	}
 	return 0;

@@ -295,7 +295,86 @@ static void a_journal_that_was_cut_is_no_journal(void **state)
 	strlist_done(&seen);
 	assert_true(changes_scan(task_fd, src_fd, false, 0, remember, NULL,
 				 &(struct changes_counts){0}, &err) < 0);
-	assert_non_null(strstr(err.text, "promoted"));
+	assert_non_null(strstr(err.text, "journal of promotion 1"));
+}
+
+static void copy_file(const char *from, const char *to)
+{
+	int in = open(from, O_RDONLY | O_CLOEXEC);
+	int out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	struct stat st;
+
+	assert_int_equal(fstat(in, &st), 0);
+	assert_int_equal(copy_file_range(in, NULL, out, NULL,
+					 (size_t)st.st_size, 0), st.st_size);
+	close(in);
+	close(out);
+}
+
+/* Where the first entry of a finished journal ends; its size; its count. */
+static off_t end_of_first(off_t *size)
+{
+	AUTO_PROMOTION struct promotion p = PROMOTION_INIT;
+	int dir = open("task/held/1", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	const struct journal_entry *first;
+
+	assert_int_equal(journal_open(&p.journal, dir), 0);
+	first = journal_next(&p.journal, NULL);
+	assert_non_null(first);
+	assert_true(journal_head(&p.journal)->n > 1);
+	*size = (off_t)p.journal.len;
+	return (off_t)(sizeof(struct journal_head) + first->size);
+}
+
+static void nothing_is_done_by_a_journal_that_is_not_whole(void **state)
+{
+	static const char *const names[] = {"task/held/1/journal.go",
+					    "task/held/1/journal.back",
+					    "task/held/1/journal.done"};
+	off_t cuts[6], size;
+	size_t n = 0;
+
+	(void)state;
+	make_some();
+	promote_all();
+	cuts[n++] = end_of_first(&size); /* between two entries */
+	cuts[n++] = cuts[0] + 8;
+	cuts[n++] = size - 8;
+	cuts[n++] = (off_t)sizeof(struct journal_head); /* none is left */
+	cuts[n++] = 100;
+	cuts[n++] = size + 8;
+	for (size_t i = 0; i < n * ARRAY_SIZE(names); i++) {
+		AUTO_PROMOTION struct promotion p = PROMOTION_INIT;
+		const char *name = names[i % ARRAY_SIZE(names)];
+		const struct promote_layer l = layer();
+		bool done = strstr(name, ".done");
+		enum journal_phase found;
+		struct error err = {0};
+		uint64_t left;
+
+		copy_file("task/held/1/journal.done", "whole");
+		assert_int_equal(rename("task/held/1/journal.done", name), 0);
+		assert_int_equal(truncate(name, cuts[i / ARRAY_SIZE(names)]),
+				 0);
+		assert_int_equal(done ? promote_undo(&p, &l, 1, &left, &err)
+				      : promote_recover(&l, &found, &err),
+				 -EUCLEAN);
+		/* The originals are where they were, and so is the source. */
+		assert_int_equal(access(name, F_OK), 0);
+		expect_file("src/d/old", "new");
+		expect_file("src/n/f", "f");
+		assert_int_equal(changes_scan(task_fd, src_fd, false, 0, NULL,
+					      NULL,
+					      &(struct changes_counts){0},
+					      &err),
+				 -EUCLEAN);
+		assert_non_null(strstr(err.text, "journal of promotion 1"));
+		assert_int_equal(unlink(name), 0);
+		assert_int_equal(rename("whole", "task/held/1/journal.done"),
+				 0);
+	}
+	assert_int_equal(undo_all(), 0);
+	expect_file("src/d/old", "old");
 }
 
 static void a_name_that_differs_in_case_is_a_name(void **state)
@@ -349,6 +428,7 @@ int main(void)
 		EACH(a_save_between_look_and_rename_is_a_conflict),
 		EACH(an_undo_of_a_directory_that_was_filled_leaves_it),
 		EACH(a_journal_that_was_cut_is_no_journal),
+		EACH(nothing_is_done_by_a_journal_that_is_not_whole),
 		EACH(a_name_that_differs_in_case_is_a_name),
 		EACH(special_files_of_the_host_can_be_deleted),
 		EACH(forgetting_leaves_what_is_in_the_source),
