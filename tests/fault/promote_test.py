@@ -255,6 +255,32 @@ def a_call_of_an_undo_that_fails_leaves_what_the_next_command_finishes(b):
     return stand.all_of(with_errors(chosen(found)), stand.fail, True, 'undo')
 
 
+@case
+def a_journal_that_was_cut_is_named_and_nothing_is_done_by_it(b):
+    for name in ('f', 'g'):
+        b.write(name, 'old\n')
+    task = b.sh('echo new | tee f g', '--json').expect(0).json()['id']
+    b.pinfold('promote', '--yes', task).expect(0)
+    held = f'{b.folder(task)}/held/1'
+    size = os.path.getsize(f'{held}/journal.done')
+    os.truncate(f'{held}/journal.done', size - 8)
+    after, says = look(b.source), 'the journal of promotion 1 is cut short'
+    for verb in (['undo'], ['diff'], ['promote', '--yes']):
+        b.pinfold(*verb, task).expect(125, text=says)
+        check(look(b.source) == after, verb)
+    # As one that was interrupted: the next start would finish it.
+    os.rename(f'{held}/journal.done', f'{held}/journal.go')
+    os.makedirs(f'{b.state}/promoting', 0o700, exist_ok=True)
+    with open(f'{b.state}/promoting/{task}', 'w', encoding='ascii'):
+        pass
+    b.sh('true').expect(0, text=says)
+    check(look(b.source) == after, 'finished or taken back')
+    check(os.path.exists(f'{held}/journal.go'), 'the originals are gone')
+    b.pinfold('discard', '--yes', task).expect(0)
+    check(look(b.source) == after, 'discarded')
+    check(not os.path.exists(held), 'it goes with the changes')
+
+
 if __name__ == '__main__':
     # Another mount than the source's, so that both places of a stage occur: an
     # ordinary user's state lies on the source's own.
