@@ -219,6 +219,20 @@ int str_quote(struct buf *b, const char *s, size_t max)
 	return buf_add_str(b, i < len ? "\"..." : "\"");
 }
 
+int str_quote_odd(struct buf *b, const char *path, size_t max)
+{
+	AUTO_BUF struct buf quoted = BUF_INIT(b->max);
+	size_t len = strlen(path);
+
+	if (str_quote(&quoted, path, max) < 0)
+		return quoted.failed;
+	/* Nothing was escaped, and no blank hides at an end. */
+	if (quoted.len == len + 2 && len > 0 && path[0] != ' ' &&
+	    path[len - 1] != ' ')
+		return buf_add(b, path, len);
+	return buf_add(b, quoted.data, quoted.len);
+}
+
 int str_show(struct buf *b, const char *s, size_t len)
 {
 	const unsigned char *u = (const unsigned char *)s;

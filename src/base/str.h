@@ -44,6 +44,9 @@ char *str_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
  */
 int str_quote(struct buf *b, const char *s, size_t max);
 
+/* The same, but a path in which nothing is odd comes as it is. */
+int str_quote_odd(struct buf *b, const char *path, size_t max);
+
 /*
  * Appends len bytes of s as they are, with the escapes of str_quote for control
  * characters, invisible and reordering ones and bytes that are not UTF-8; tabs,

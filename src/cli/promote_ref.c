@@ -10,7 +10,7 @@
 
 #define SHORT 7 /* digits of an id */
 
-/* The words of the journal (git_stage.c): OLD NEW AHEAD BEHIND. */
+/* The words of the journal (git_stage.c): OLD NEW AHEAD BEHIND, then files. */
 struct told {
 	char old[GIT_NAME_MAX], new[GIT_NAME_MAX]; /* "": none */
 	unsigned long long ahead, behind;
@@ -54,7 +54,7 @@ static int tell_head(struct buf *out, const struct told *t)
 	return buf_add_char(out, '\n');
 }
 
-int promote_tell_ref(struct buf *out, const char *path, const char *text)
+static int tell_ref(struct buf *out, const char *path, const char *text)
 {
 	const char *name = path + strlen(".git/");
 	char short_name[GIT_NAME_MAX];
@@ -87,6 +87,21 @@ int promote_tell_ref(struct buf *out, const char *path, const char *text)
 		add_commits(out, t.ahead);
 	}
 	return buf_addf(out, ", %.*s..%.*s\n", SHORT, t.old, SHORT, t.new);
+}
+
+/* The files that its commits change stand in further lines, as they are shown. */
+int promote_tell_ref(struct buf *out, const char *path, const char *text)
+{
+	int r = tell_ref(out, path, text);
+	const char *at = strchr(text, '\n');
+
+	for (at = at ? at + 1 : ""; r >= 0 && *at; at += *at == '\n') {
+		size_t n = strcspn(at, "\n");
+
+		r = buf_addf(out, "     %.*s\n", (int)n, at);
+		at += n;
+	}
+	return r;
 }
 
 void promote_write_ref(struct json_writer *w, const char *text)

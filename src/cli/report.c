@@ -92,16 +92,7 @@ int report_end(struct report *r)
 
 int report_path(struct buf *out, const char *path)
 {
-	AUTO_BUF struct buf quoted = BUF_INIT(OUT_MAX);
-	size_t len = strlen(path);
-
-	if (str_quote(&quoted, path, len) < 0)
-		return quoted.failed;
-	/* Nothing was escaped, and no blank hides at an end. */
-	if (quoted.len == len + 2 && len > 0 && path[0] != ' ' &&
-	    path[len - 1] != ' ')
-		return buf_add(out, path, len);
-	return buf_add(out, quoted.data, quoted.len);
+	return str_quote_odd(out, path, SIZE_MAX);
 }
 
 void report_target(struct buf *out, const char *target, bool leaves)

@@ -17,6 +17,11 @@
 #include <unistd.h>
 
 #define PATHS_MAX (256u << 20)
+/* Files of commits that are named: of so many references, each so many. */
+#define LISTED_MAX 32
+#define FILES_SHOWN 10
+#define FILE_SHOWN 60 /* bytes of a path */
+#define FILES_MAX 8192
 #define INDEX_MAX (1u << 30)
 
 /* ---- counting ---- */
@@ -150,20 +155,28 @@ static int find_protected(const struct buf *paths,
 	return 0;
 }
 
-static int check_paths(struct git_lab *lab, const struct promote_layer *l,
-		       const struct git_ref *only, struct buf *why)
+/* What the new commits of a reference, or of all, touch: status, path, status... */
+static int list_paths(struct git_lab *lab, const struct git_ref *only,
+		      struct buf *paths, struct buf *why)
 {
 	static const char *const argv[] = {
 		"diff-tree", "--stdin", "-r", "-c", "--root", "-z",
 		"--name-status", "--no-renames", "--no-commit-id", NULL};
 	AUTO_BUF struct buf commits = BUF_INIT(PATHS_MAX);
-	AUTO_BUF struct buf paths = BUF_INIT(PATHS_MAX);
 	int r = list_commits(lab, only, &commits, why);
 
 	if (r != 0 || commits.len == 0)
 		return r;
-	r = git_lab_run(lab, GIT_VIEW_HOST, argv, commits.data, commits.len,
-			&paths, why);
+	return git_lab_run(lab, GIT_VIEW_HOST, argv, commits.data, commits.len,
+			   paths, why);
+}
+
+static int check_paths(struct git_lab *lab, const struct promote_layer *l,
+		       const struct git_ref *only, struct buf *why)
+{
+	AUTO_BUF struct buf paths = BUF_INIT(PATHS_MAX);
+	int r = list_paths(lab, only, &paths, why);
+
 	return r == 0 ? find_protected(&paths, l, why) : r;
 }
 
@@ -185,6 +198,59 @@ int git_lab_check_paths(struct git_lab *lab, const struct promote_layer *l)
 		if (r > 0)
 			r = git_ref_leave(ref, LEAVE_GIT_HELD, "%s",
 					  buf_str(&why));
+	}
+	return r < 0 ? r : 0;
+}
+
+/* Each path once, the first FILES_SHOWN of them in order. */
+static char *show_files(const struct buf *paths)
+{
+	const char *at = buf_str(paths), *end = at + paths->len;
+	AUTO_STRLIST struct strlist all = {0};
+	AUTO_BUF struct buf text = BUF_INIT(FILES_MAX);
+	size_t shown = 0, n = 0;
+
+	while (at < end) {
+		const char *path = at + strlen(at) + 1;
+
+		if (path >= end || strlist_add(&all, path) < 0)
+			break;
+		at = path + strlen(path) + 1;
+	}
+	strlist_sort(&all);
+	for (size_t i = 0; i < all.n; i++) {
+		if (i > 0 && str_eq(all.items[i], all.items[i - 1]))
+			continue;
+		if (n++ >= FILES_SHOWN)
+			continue;
+		str_quote_odd(&text, all.items[i], FILE_SHOWN);
+		buf_add_char(&text, '\n');
+		shown++;
+	}
+	if (n > shown)
+		buf_addf(&text, "and %zu more\n", n - shown);
+	return strdup(buf_str(&text));
+}
+
+int git_lab_list_files(struct git_lab *lab)
+{
+	size_t listed = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < lab->g->n && r >= 0 && listed < LISTED_MAX; i++) {
+		struct git_ref *ref = &lab->g->refs[i];
+		AUTO_BUF struct buf paths = BUF_INIT(PATHS_MAX);
+		AUTO_BUF struct buf why = BUF_INIT(2048);
+
+		if (ref->left || !ref->ahead || str_eq(ref->name, "refs/stash"))
+			continue;
+		listed++;
+		r = list_paths(lab, ref, &paths, &why);
+		if (r != 0 || paths.len == 0)
+			continue;
+		ref->files = show_files(&paths);
+		if (!ref->files)
+			r = -ENOMEM;
 	}
 	return r < 0 ? r : 0;
 }

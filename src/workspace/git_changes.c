@@ -17,8 +17,10 @@
 
 void git_changes_done(struct git_changes *g)
 {
-	for (size_t i = 0; i < g->n; i++)
+	for (size_t i = 0; i < g->n; i++) {
 		free(g->refs[i].why);
+		free(g->refs[i].files);
+	}
 	free(g->refs);
 	free(g->special);
 	git_repo_done(&g->repo);
@@ -459,6 +461,7 @@ static bool is_same(const struct git_changes *g, const struct git_ref *r)
 static void drop(struct git_changes *g, size_t i)
 {
 	free(g->refs[i].why);
+	free(g->refs[i].files);
 	memmove(&g->refs[i], &g->refs[i + 1],
 		(g->n - i - 1) * sizeof(*g->refs));
 	g->n--;

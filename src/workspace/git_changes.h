@@ -26,8 +26,10 @@ struct git_ref {
 	bool left;  /* class and why say how and why */
 	enum journal_class class;
 	char *why;
-	/* After the check: commits that came, and that went. */
+	/* After the check: commits that came, and that went; what files the
+	 * ones that came change, a line each as a user reads it, or NULL. */
 	uint64_t ahead, behind;
+	char *files;
 };
 
 struct git_changes {

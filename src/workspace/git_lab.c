@@ -585,6 +585,8 @@ int git_lab_check(struct git_lab *lab, const struct promote_layer *l)
 		r = git_lab_check_paths(lab, l);
 	if (r == 0)
 		r = git_lab_count(lab);
+	if (r == 0)
+		r = git_lab_list_files(lab);
 	return r < 0 && lab->err && lab->err->code == 0
 		       ? fail(lab, r, "look at what was committed")
 		       : r;

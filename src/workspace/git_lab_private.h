@@ -14,4 +14,7 @@ int git_lab_count(struct git_lab *lab);
 /* Leaves those whose commits touch what is protected. 0 or negative. */
 int git_lab_check_paths(struct git_lab *lab, const struct promote_layer *l);
 
+/* Notes which files the new commits of each reference change. 0 or negative. */
+int git_lab_list_files(struct git_lab *lab);
+
 #endif

@@ -22,6 +22,8 @@
 
 #define LOG_MAX (64u << 20)
 #define PATH_SIZE (GIT_NAME_MAX + 64)
+/* Two names, two numbers, and what git_lab_list_files says. */
+#define NOTE_SIZE (8 * GIT_NAME_MAX)
 
 void git_stage_done(struct git_stage *s)
 {
@@ -288,14 +290,15 @@ static const char *word(const char *ref, const char *id)
 
 /* What is said of it, and what a later command reads. */
 static void describe(const struct git_stage *s, const struct git_ref *r,
-		     char note[3 * GIT_NAME_MAX])
+		     char note[NOTE_SIZE])
 {
 	const struct git_head *head = &s->plan->git.repo.head;
 
-	snprintf(note, 3 * GIT_NAME_MAX, "%s %s %llu %llu",
+	snprintf(note, NOTE_SIZE, "%s %s %llu %llu\n%s",
 		 is_head(r) ? word(head->ref, head->id) : word("", r->old.id),
 		 word(is_head(r) ? r->new_ref : "", r->new),
-		 (unsigned long long)r->ahead, (unsigned long long)r->behind);
+		 (unsigned long long)r->ahead, (unsigned long long)r->behind,
+		 r->files ? r->files : "");
 }
 
 static int stage_deleted(struct git_stage *s, const struct git_ref *r,
@@ -314,7 +317,7 @@ static int stage_deleted(struct git_stage *s, const struct git_ref *r,
 
 static int stage_ref(struct git_stage *s, const struct git_ref *r)
 {
-	char path[PATH_SIZE], note[3 * GIT_NAME_MAX];
+	char path[PATH_SIZE], note[NOTE_SIZE];
 	char content[GIT_NAME_MAX + 8];
 	int n;
 
@@ -331,7 +334,7 @@ static int stage_ref(struct git_stage *s, const struct git_ref *r)
 /* The plan that is only shown has the references alone. */
 static int show_ref(struct git_stage *s, const struct git_ref *r)
 {
-	char path[PATH_SIZE], note[3 * GIT_NAME_MAX];
+	char path[PATH_SIZE], note[NOTE_SIZE];
 	struct journal_entry e;
 
 	git_ref_path(r, path);
@@ -344,7 +347,7 @@ static int show_ref(struct git_stage *s, const struct git_ref *r)
 static void count(struct git_stage *s, const struct git_ref *r)
 {
 	struct promote_counts *c = &s->plan->counts;
-	char note[3 * GIT_NAME_MAX];
+	char note[NOTE_SIZE];
 
 	c->deleted += kind_of(r) == CHANGE_DELETED;
 	c->modified += kind_of(r) == CHANGE_MODIFIED;

@@ -302,6 +302,28 @@ def on_a_terminal_the_references_are_shown_and_come_after_a_yes(box):
 
 
 @case
+def what_commits_change_is_named_before_they_come(box):
+    """Also where the working tree shows nothing of it."""
+    plant(box)
+    work(box, """cp a ~/a; echo more >>a; for i in 1 2 3 4 5 6 7 8 9; do
+        echo $i >f$i; done; echo x >"$(printf 'odd\\nname')"; echo x >g
+        git add -A; git commit -qm two; cp ~/a a; rm f* g odd*
+        git branch side""")
+    seen, status = answer(box, b'n\n')
+    equal(status, 0)
+    for text in ('M  main: 1 commit, ', '     a\r\n     f1\r\n',
+                 '     and 2 more\r\n', 'A  side: new at '):
+        within(seen, text)
+    git(box, 'branch', 'x')
+    r = promote(box, '--only', '.git/refs/heads/side')
+    within(r.out.decode(), '     a\n     f1\n')
+    work(box, 'echo y >"$(printf \'odd\\nname\')"; git add -A; '
+              'git commit -qm odd')
+    within(promote(box).out.decode(), '     "odd\\nname"\n')
+    sound(box)
+
+
+@case
 def a_repository_of_another_user_stays_that_users(box):
     if not ROOT:
         raise Skip('only root works in the trees of others')
