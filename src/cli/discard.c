@@ -12,6 +12,7 @@
 #include "cli/words.h"
 #include "schema/json.h"
 #include "workspace/changes.h"
+#include "workspace/taken.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -43,6 +44,7 @@ static int ask(const struct pick *p, struct error *err)
 {
 	AUTO_BUF struct buf text = BUF_INIT(16384);
 	uint64_t bytes = 0, inodes = 0;
+	unsigned last = 0;
 	char answer[8] = "";
 
 	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
@@ -58,7 +60,11 @@ static int ask(const struct pick *p, struct error *err)
 	buf_addf(&text, " (%llu%s file%s, ", (unsigned long long)inodes,
 		 inodes > COUNT_MAX ? " or more" : "", inodes == 1 ? "" : "s");
 	num_human_size(&text, bytes);
-	buf_add_str(&text, ")? [y/N] ");
+	buf_add_char(&text, ')');
+	if (taken_last(p->fd, true, &last) == 0 && last > 0)
+		buf_add_str(&text, "; what was promoted stays, and undo can no "
+				   "longer take it back");
+	buf_add_str(&text, "? [y/N] ");
 	io_write_all(STDERR_FILENO, buf_str(&text), text.len);
 	if (!fgets(answer, sizeof(answer), stdin))
 		return 0;

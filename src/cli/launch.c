@@ -29,6 +29,7 @@
 #define GRACE_MS 2000u
 /* poll(2) takes no more places than this limit, and the keeper has over 300. */
 #define FILES_MIN 512
+#define FILE_SIZE_MIN (1u << 20)
 #define LOG_MAX (1u << 20)
 
 void launch_init(struct launch *l)
@@ -591,11 +592,20 @@ static void say_agents(const struct launch *l)
 	report_note(buf_str(&text));
 }
 
-/* The programs of a task give their descriptors fixed numbers. */
+/*
+ * The programs of a task give their descriptors fixed numbers, and write its
+ * record.
+ */
 static int check_files(struct error *err)
 {
 	uint64_t files = start_raise(RLIMIT_NOFILE, FILES_MIN);
+	struct rlimit size;
 
+	if (getrlimit(RLIMIT_FSIZE, &size) == 0 && size.rlim_cur < FILE_SIZE_MIN)
+		return error_set(err, -EFBIG,
+				 "the limit of a file's size is %ju bytes, and a "
+				 "sandbox's records need %u: ulimit -f unlimited",
+				 (uintmax_t)size.rlim_cur, FILE_SIZE_MIN);
 	return files >= FILES_MIN
 		       ? 0
 		       : error_set(err, -EMFILE,

@@ -45,7 +45,8 @@ static int without_status(const struct exec_done *done, const char *command)
 		return EXIT_REFUSED;
 	case STAGE_LOST:
 		fprintf(stderr, "pinfold: the sandbox ended while %s ran; "
-				"pinfold ps -a tells why\n", buf_str(&b));
+				"pinfold ps -a names it, pinfold ps "
+				"TASK tells why\n", buf_str(&b));
 		return EXIT_REFUSED;
 	case STAGE_OUTPUT:
 		fprintf(stderr, "pinfold: the output of %s is not complete: "

@@ -55,7 +55,8 @@ static int fill(const char *id, int fd, struct pick *ret)
 	memcpy(ret->id, id, STATE_ID_SIZE);
 	ret->fd = fd;
 	ret->alive = state_task_alive(fd);
-	if (record_read(fd, &ret->record, NULL) < 0) {
+	ret->no_record = record_read(fd, &ret->record, NULL) < 0;
+	if (ret->no_record) {
 		record_init(&ret->record);
 		memcpy(ret->record.id, id, STATE_ID_SIZE);
 	}
@@ -69,6 +70,17 @@ int pick_open(const struct state *s, const char *id, struct pick *ret,
 	int fd, r = state_task_open(s, id, NULL, found, &fd, err);
 
 	return r < 0 ? r : fill(found, fd, ret);
+}
+
+int pick_need_record(const struct pick *p, struct error *err)
+{
+	if (!p->no_record || !state_task_has_changes(p->fd))
+		return 0;
+	return error_set(err, -EBADMSG,
+			 "the record of %s (task.json) is missing or damaged: "
+			 "where its changes belong is not known; they lie in "
+			 "its directory of the state, below upper",
+			 p->id);
 }
 
 int pick_task(const struct state *s, const char *want, struct pick *ret,

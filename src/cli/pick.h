@@ -11,6 +11,7 @@ struct pick {
 	char id[STATE_ID_SIZE];
 	int fd; /* of the task's directory */
 	bool alive;
+	bool no_record; /* it has none, or one that cannot be read */
 	bool unnamed; /* the newest of the source, not one that was named */
 	struct record record; /* of its end, or of its start while it runs */
 	/* After pick_policy, by the task's own policy: what write.0, write.1
@@ -46,6 +47,9 @@ int pick_open(const struct state *s, const char *id, struct pick *ret,
  * 0 or negative.
  */
 int pick_policy(struct pick *p, struct error *err);
+
+/* Changes of a task without a record belong nowhere: -EBADMSG with a text. */
+int pick_need_record(const struct pick *p, struct error *err);
 
 /*
  * Takes the task's lock, to change what it left: a descriptor that is the

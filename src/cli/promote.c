@@ -348,6 +348,8 @@ static int plan_and_ask(struct promote *p, bool yes, struct error *err)
 
 	if (r == 0)
 		r = promote_check_only(p, err);
+	if (r == 0)
+		r = promote_check_held(p, err);
 	if (r < 0 || yes)
 		return r < 0 ? r : 1;
 	r = promote_ask(p, err);
@@ -419,6 +421,8 @@ static int open_all(struct promote *p, const struct options *o,
 	n = o->n_rest ? words_count_tasks(&p->state, o->rest, 1) : 0;
 	r = pick_task(&p->state, n ? o->rest[0] : NULL, &p->pick, err);
 	if (r == 0)
+		r = pick_need_record(&p->pick, err);
+	if (r == 0)
 		r = pick_policy(&p->pick, err);
 	if (r == 0)
 		r = words_read(&p->words, &p->pick, o->rest + n, o->n_rest - n,
@@ -470,10 +474,8 @@ int verb_promote(const struct options *o)
 		return r;
 	r = promote_all(&p, options_has(o, OPT_YES), &err);
 	conflicts = p.total.left[LEAVE_CONFLICT] + p.total.skipped > 0;
-	if (r == 0 && (p.done || promote_to_do(&p) == 0)) {
-		promote_say_not_found(&p);
+	if (r == 0 && (p.done || promote_to_do(&p) == 0))
 		r = promote_show(&p);
-	}
 	note_end(&p);
 	if (r < 0)
 		return refuse(&p, r, &err);

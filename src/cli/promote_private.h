@@ -53,8 +53,8 @@ int promote_tell_ref(struct buf *out, const char *path, const char *text);
 /* The same as a JSON object. */
 void promote_write_ref(struct json_writer *w, const char *text);
 
-/* Names the paths of --held that are no changes. */
-void promote_say_not_found(struct promote *p);
+/* -ENOENT with a text for a path of --held that is no change. */
+int promote_check_held(struct promote *p, struct error *err);
 
 /* What was done and what not. Returns the exit status of the output. */
 int promote_show(struct promote *p);

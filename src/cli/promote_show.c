@@ -357,26 +357,27 @@ static int look_for_named(struct promote *p, size_t i,
 		       : 0;
 }
 
-void promote_say_not_found(struct promote *p)
+int promote_check_held(struct promote *p, struct error *err)
 {
 	AUTO_STRLIST struct strlist found = {0};
+	int r = each_entry(p, look_for_named, &found);
 
-	if (each_entry(p, look_for_named, &found) < 0)
-		return;
-	for (size_t i = 0; i < p->layers.n; i++) {
+	for (size_t i = 0; r == 0 && i < p->layers.n; i++) {
 		const struct strlist *held = &p->steps[i].held;
 
-		for (size_t k = 0; k < held->n; k++) {
+		for (size_t k = 0; r == 0 && k < held->n; k++) {
 			AUTO_BUF struct buf text = BUF_INIT(8192);
 
 			if (strlist_has(&found, held->items[k]))
 				continue;
-			buf_add_str(&text, "--held: ");
 			str_quote(&text, held->items[k], 400);
-			buf_add_str(&text, " was not changed");
-			report_note(buf_str(&text));
+			r = error_set(err, -ENOENT,
+				      "--held %s: %s has not changed that; "
+				      "pinfold diff %s lists what it has",
+				      buf_str(&text), p->pick.id, p->pick.id);
 		}
 	}
+	return r == -ENOMEM ? error_set(err, r, "out of memory") : r;
 }
 
 int promote_show(struct promote *p)

@@ -165,8 +165,8 @@ static int do_undo(struct undo *u, const struct state *s,
 		return r;
 	if (number == 0)
 		return error_set(err, -ENOENT,
-				 "nothing of %s is in the source: there is "
-				 "nothing to undo",
+				 "there is nothing to undo of %s: nothing of it "
+				 "was promoted, or it was discarded since",
 				 u->pick->id);
 	r = state_promoting(s, u->pick->id, err);
 	if (r < 0)
@@ -192,7 +192,7 @@ int verb_undo(const struct options *o)
 		return report_refuse(err.text);
 	recover_all(&state);
 	if (pick_task(&state, o->n_rest ? o->rest[0] : NULL, &p, &err) < 0 ||
-	    pick_policy(&p, &err) < 0)
+	    pick_need_record(&p, &err) < 0 || pick_policy(&p, &err) < 0)
 		return report_refuse(err.text);
 	recover_task(&state, &p);
 	if (layers_open(&l, &p, false, &err) < 0)

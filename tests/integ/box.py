@@ -396,12 +396,13 @@ def read_until(fd, text, seconds=20):
     return data
 
 
-def answer(box, text):
-    """What pinfold promote asks on a terminal, and its status after text."""
+def answer(box, text, *words):
+    """What a command, or pinfold promote, asks on a terminal, and its status
+    after text."""
     main_fd, fd = pty.openpty()
-    process = subprocess.Popen([PINFOLD, 'promote'], stdin=fd, stdout=fd,
-                               stderr=fd, cwd=box.source, env=box.env,
-                               start_new_session=True)
+    process = subprocess.Popen([PINFOLD, *(words or ['promote'])], stdin=fd,
+                               stdout=fd, stderr=fd, cwd=box.source,
+                               env=box.env, start_new_session=True)
     os.close(fd)
     seen = read_until(main_fd, b'[y/N] ')
     os.write(main_fd, text)

@@ -5,7 +5,7 @@ import json
 import os
 import sys
 
-from box import case, check, equal, main, within
+from box import answer, case, check, equal, main, within
 
 CHANGE = '''
 echo more >>kept; rm gone; rm -r dir; mkdir dir; echo new >dir/new
@@ -147,6 +147,28 @@ def directories_that_the_command_closed_are_no_obstacle(box):
                   '--json').expect(0).json()['id']
     discard(box, task, 'shut')
     equal(listed(box, task), {'kept': 'modified'})
+
+
+@case
+def changes_whose_record_is_damaged_are_not_denied(box):
+    task = box.sh('echo x >f', '--json').json()['id']
+    with open(f'{box.folder(task)}/task.json', 'w', encoding='ascii') as f:
+        f.write('{')
+    for verb in (['promote', '--yes'], ['undo']):
+        box.pinfold(*verb, task).expect(125, text=f'the record of {task}')
+    check(not os.path.exists(f'{box.source}/f'), 'it came')
+
+
+@case
+def discarding_what_was_promoted_says_that_undo_ends_with_it(box):
+    task = box.sh('echo x >f; echo x >.envrc', '--json').json()['id']
+    box.pinfold('promote', '--yes').expect(0)
+    seen, status = answer(box, b'n\n', 'discard')
+    equal(status, 0)
+    within(seen, 'what was promoted stays, and undo can no longer take it back')
+    discard(box)
+    box.pinfold('undo', task).expect(125, text='or it was discarded since')
+    check(os.path.exists(f'{box.source}/f'), 'it is gone')
 
 
 if __name__ == '__main__':

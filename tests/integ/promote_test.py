@@ -616,6 +616,17 @@ def a_directory_that_the_host_moved_into_place_is_a_conflict(box):
 
 
 @case
+def a_path_of_held_that_was_not_changed_ends_it_before_anything_comes(box):
+    box.sh('echo x >f; mkdir .vscode; echo {} >.vscode/tasks.json').expect(0)
+    for wrong in ('nosuch', '.vscode/nosuch', '.vscode/**'):
+        promote(box, '--held', wrong).expect(125, text=f'--held "{wrong}"')
+        check(not os.path.exists(f'{box.source}/f'), wrong)
+    promote(box, '--held', '.vscode', '--held',
+            '.vscode/tasks.json').expect(0)
+    equal((read(box, 'f'), read(box, '.vscode/tasks.json')), (b'x\n', b'{}\n'))
+
+
+@case
 def parts_of_a_new_directory_can_be_promoted_one_by_one(box):
     box.write('d/f', 'f')
     task = task_of(box.sh('mkdir -p n/m; for f in 1 2 3; do echo $f >n/m/$f; '

@@ -8,6 +8,7 @@ import os
 import re
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -298,6 +299,13 @@ def without_free_descriptors_the_run_is_refused(box):
         r = box.run('--', 'true', preexec_fn=limit, timeout=30)
         refused(r, f'the limit of open files is {n}, and a sandbox needs 512: '
                 'ulimit -n 512')
+
+    for n in (0, 1, 512, 1 << 19):
+        def size(n=n):
+            signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # not python's
+            resource.setrlimit(resource.RLIMIT_FSIZE, (n, n))
+        r = box.run('--', 'true', preexec_fn=size, timeout=30)
+        refused(r, f"the limit of a file's size is {n} bytes")
 
     # Enough of them, and a soft limit that can be raised.
     for soft, hard in ((512, 512), (32, 1024)):
