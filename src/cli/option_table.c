@@ -193,7 +193,9 @@ const struct option_row option_rows[OPT_COUNT] = {
 		.excludes = OPTION_BIT(OPT_STAT),
 		.help = "show what changed in the files",
 		.manual =
-"Prints a unified diff with git's headers, which git apply takes. What such a "
+"Prints a unified diff with git's headers, which git apply takes; of a binary "
+"file it says only that it differs, and git apply refuses the whole patch by "
+"that file's name unless --exclude leaves the file out. What such a "
 "text cannot say stands in lines that begin with #: sizes of binary files and "
 "of files above 8 MiB, permissions beyond the executable bit, FIFOs, why a "
 "file is held back. On a terminal every control character, invisible and "
