@@ -51,16 +51,14 @@ int task_connect(const char *want, struct front *f, char id[STATE_ID_SIZE],
 	if (!state_task_alive(task_fd))
 		return error_set(err, -ESRCH, "%s is not running; pinfold ps "
 				 "%s tells how it ended", id, id);
+	*ret_fd = steal_fd(&task_fd);
 	runtime = state_runtime_dir(&dir, err);
 	if (runtime < 0)
 		return runtime;
 	path = str_format("%s/%s", dir, id);
 	r = path ? front_connect(f, path, err)
 		 : error_set(err, -ENOMEM, "out of memory");
-	if (r < 0)
-		return r;
-	*ret_fd = steal_fd(&task_fd);
-	return 0;
+	return r < 0 ? r : 0;
 }
 
 /* What --env, --timeout and --grace of this exec add. */

@@ -2,17 +2,20 @@
  * pinfold stop and kill: all tasks that are to end are told first and waited
  * for afterwards, so that their graces run side by side.
  */
+#include "audit/record.h"
 #include "base/cleanup.h"
 #include "base/num.h"
 #include "base/time.h"
 #include "cli/launch.h"
 #include "cli/report.h"
 #include "cli/task_connect.h"
+#include "confine/sys.h"
 #include "schema/json.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -29,6 +32,7 @@ struct target {
 	char id[STATE_ID_SIZE];
 	struct front front;
 	int task_fd;
+	bool killed;	  /* from outside, as nobody could be told */
 	struct error err; /* code 0: ended as asked */
 };
 
@@ -72,10 +76,30 @@ static int wait_ended(struct target *t, uint64_t grace_ms)
 	}
 }
 
+/* Its socket was removed, with the whole runtime directory as it happens. */
+static bool end_unreachable(struct target *t)
+{
+	AUTO_CLOSE int keeper = t->task_fd >= 0 ? state_task_keeper(t->task_fd)
+						: -1;
+	AUTO_BUF struct buf text = BUF_INIT(256);
+
+	if (keeper < 0 || sys_pidfd_send_signal(keeper, SIGKILL) < 0)
+		return false;
+	buf_addf(&text, "note: the socket of %s is gone, so it was killed", t->id);
+	report_note(buf_str(&text));
+	t->err = (struct error){0};
+	t->killed = true;
+	return true;
+}
+
 static void tell(struct target *t, const struct stop_request *stop)
 {
 	int r = task_connect(t->want, &t->front, t->id, &t->task_fd, &t->err);
 
+	if (r == -ENOENT || r == -ECONNREFUSED) {
+		end_unreachable(t);
+		return;
+	}
 	if (r < 0)
 		return;
 	r = channel_send(t->front.channel, FRONT_STOP, stop, sizeof(*stop),
@@ -91,7 +115,7 @@ static void finish(struct target *t, uint64_t grace_ms)
 	AUTO_STATE struct state state = STATE_INIT;
 	struct error ignored;
 
-	if (t->err.code == 0 && wait_ended(t, grace_ms) == 0) {
+	if (t->err.code == 0 && (t->killed || wait_ended(t, grace_ms) == 0)) {
 		wait_exit(t);
 		if (state_open(&state, &ignored) == 0)
 			state_sweep_one(&state, t->id, launch_clean_lost, NULL,
@@ -154,6 +178,19 @@ static int end_targets(const struct options *o, struct target *t, size_t n,
 	return status;
 }
 
+/* So begins the record of one that stays. */
+static bool has_no_command(int task_fd)
+{
+	struct record record;
+	bool none;
+
+	if (record_read(task_fd, &record, NULL) < 0)
+		return false;
+	none = record.argv.n == 0;
+	record_done(&record);
+	return none;
+}
+
 /* Does the task stay, so that it can be reached? A run ends with its own. */
 static bool stays(const struct state *s, const char *id)
 {
@@ -162,8 +199,10 @@ static bool stays(const struct state *s, const char *id)
 				   O_RDONLY | O_DIRECTORY | O_NOFOLLOW |
 					   O_CLOEXEC);
 
-	return fd >= 0 && dir >= 0 && state_task_alive(fd) &&
-	       faccessat(dir, id, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+	if (fd < 0 || !state_task_alive(fd))
+		return false;
+	return (dir >= 0 && faccessat(dir, id, F_OK, AT_SYMLINK_NOFOLLOW) == 0) ||
+	       has_no_command(fd);
 }
 
 static int end_all(const struct options *o, const struct stop_request *stop)

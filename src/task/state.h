@@ -91,6 +91,12 @@ int state_task_open(const struct state *s, const char *want,
 		    const char *source, char ret_id[STATE_ID_SIZE], int *ret_fd,
 		    struct error *err);
 
+/*
+ * The keeper of a task that is alive, for the case that its socket is gone: by
+ * its program and working directory, which is the task's. A pidfd, or -ESRCH.
+ */
+int state_task_keeper(int task_fd);
+
 /* Is the task alive? A task without a lock file is not. */
 bool state_task_alive(int task_fd);
 

@@ -6,12 +6,16 @@
 #include "audit/record.h"
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/num.h"
 #include "base/str.h"
+#include "confine/sys.h"
 #include "task/state_private.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -25,6 +29,52 @@ DIR *state_read(int fd, const char *name)
 
 	io_open_dir(fd, name, &dir);
 	return dir;
+}
+
+static bool is_keeper(int proc, const char *pid, const struct stat *task)
+{
+	char name[32], exe[PATH_MAX];
+	const char *slash;
+	struct stat st;
+	ssize_t n;
+
+	snprintf(name, sizeof(name), "%.16s/cwd", pid);
+	if (fstatat(proc, name, &st, 0) < 0 || st.st_dev != task->st_dev ||
+	    st.st_ino != task->st_ino)
+		return false;
+	snprintf(name, sizeof(name), "%.16s/exe", pid);
+	n = readlinkat(proc, name, exe, sizeof(exe) - 1);
+	if (n <= 0)
+		return false;
+	exe[n] = '\0';
+	slash = strrchr(exe, '/');
+	/* An upgrade may have replaced the program. */
+	return slash && str_starts(slash, "/pinfold-keeper");
+}
+
+int state_task_keeper(int task_fd)
+{
+	AUTO_DIR DIR *proc = state_read(AT_FDCWD, "/proc");
+	struct stat task, st;
+	struct dirent *e;
+
+	if (!proc || fstat(task_fd, &task) < 0)
+		return -ESRCH;
+	while ((e = readdir(proc))) {
+		AUTO_CLOSE int keeper = -1;
+		uint64_t pid;
+
+		if (num_parse_u64(e->d_name, &pid) < 0 || pid > INT_MAX ||
+		    fstatat(dirfd(proc), e->d_name, &st, 0) < 0 ||
+		    st.st_uid != geteuid())
+			continue;
+		/* First, so that what is looked at is what will be signalled. */
+		keeper = sys_pidfd_open((pid_t)pid);
+		if (keeper >= 0 && is_keeper(dirfd(proc), e->d_name, &task) &&
+		    sys_pidfd_send_signal(keeper, 0) == 0)
+			return steal_fd(&keeper);
+	}
+	return -ESRCH;
 }
 
 uint64_t state_started(const struct state *s, const char *id)

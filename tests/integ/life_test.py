@@ -640,5 +640,23 @@ def a_command_that_stops_again_and_again_does_not_hold_the_keeper(box):
     process.wait(patient(30))
 
 
+@case
+def a_sandbox_whose_socket_was_removed_is_ended_all_the_same(box):
+    for verb in (['stop'], ['kill'], ['kill', '--all']):
+        task = box.start()
+        box.exec(task, '--', 'touch', 'f').expect(0)
+        box.spawn([PINFOLD, 'exec', task, '--', 'sleep', '3021'])
+        for place in (box.sockets, '/run/pinfold'):
+            if os.path.exists(f'{place}/{task}'):
+                os.unlink(f'{place}/{task}')
+        words = verb if verb[-1] == '--all' else [*verb, task]
+        r = box.pinfold(*words).expect(0)
+        check(f'the socket of {task} is gone, so it was killed' in r.text(), r)
+        box.started.remove(task)
+        equal(processes_with(f'PINFOLD_TASK={task}'), [])
+        check(task not in box.pinfold('ps').out.decode(), 'it is shown')
+        equal([c['path'] for c in box.changes(task)['changes']], ['f'])
+
+
 if __name__ == '__main__':
     sys.exit(main())
