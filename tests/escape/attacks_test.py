@@ -21,8 +21,10 @@ import subprocess
 import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, f'{HERE}/../integ']
 import host as planted  # noqa: E402
+from box import ours  # noqa: E402
 
 PINFOLD = os.environ.get('PINFOLD', 'pinfold')
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(
@@ -238,14 +240,13 @@ class Neighbour:
 
 def processes_of(word):
     found = []
-    for pid in os.listdir('/proc'):
-        if pid.isdigit():
-            try:
-                with open(f'/proc/{pid}/cmdline', 'rb') as f:
-                    if word.encode() in f.read():
-                        found.append(int(pid))
-            except OSError:
-                pass
+    for pid in sorted(ours()):
+        try:
+            with open(f'/proc/{pid}/cmdline', 'rb') as f:
+                if word.encode() in f.read():
+                    found.append(pid)
+        except OSError:
+            pass
     return found
 
 
