@@ -100,6 +100,7 @@ struct journal_entry {
 	uint8_t class; /* of a path that is left */
 	uint8_t linked : 1; /* the new file has several links */
 	uint8_t merged : 1; /* it holds what both sides changed */
+	uint8_t over_host : 1; /* the host had changed it since the task began */
 	uint8_t why;	/* enum journal_skip */
 	uint8_t fresh;	/* what holds it comes with this promotion */
 	uint8_t part;	/* enum journal_part */

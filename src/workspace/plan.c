@@ -277,6 +277,7 @@ static int take(struct plan *p, const struct change *c, const struct stat *old,
 
 	fill(p, c, old, &e);
 	e.merged = merged;
+	e.over_host = p->judge.both;
 	if (e.act == ACT_DELETE && !e.old_ino)
 		return 0; /* It is gone on both sides. */
 	r = add_waiting(p, c->path);

@@ -211,7 +211,7 @@ bool taken_restored(const struct taken *t, const char *path,
 {
 	const struct journal_entry *e = find(t, path);
 
-	return e && e->state != STATE_PLACED && e->ctime_ns && !e->merged &&
+	return e && e->state != STATE_PLACED && e->ctime_ns && !e->over_host &&
 	       e->old_ino == st->st_ino &&
 	       e->ctime_ns == time_ns(&st->st_ctim);
 }

@@ -34,7 +34,7 @@ bool taken_has(const struct taken *t, const char *path);
 
 /*
  * Is what lies at path in the source what an undo put there, and the task's to
- * replace? What was merged before is the host's.
+ * replace? Not where the host had changed it before.
  */
 bool taken_restored(const struct taken *t, const char *path,
 		    const struct stat *st);

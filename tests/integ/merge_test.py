@@ -100,6 +100,22 @@ def both_sides_changes_come_and_undo_gives_back_the_hosts(box):
 
 
 @case
+def what_an_undo_gives_back_of_the_hosts_is_a_conflict_again(box):
+    tracked(box, 'f')
+    for mode in MODES:
+        git(box, 'checkout', '-q', '.')
+        task = start(box, "sed -i 's/^line 2$/task/' f", mode)
+        host = changed(LINES, 17, 'host')
+        save(box, 'f', host)
+        promote(box, task, status=1)
+        promote(box, '--held', 'f', task)
+        box.pinfold('undo', task).expect(0)
+        equal(read(box, 'f'), host, mode)
+        promote(box, task, status=1)
+        equal(read(box, 'f'), host, mode)
+
+
+@case
 def a_merge_keeps_permissions_and_says_so_in_json(box):
     tracked(box, 'f')
     os.chmod(f'{box.source}/f', 0o750)
