@@ -16,10 +16,10 @@ NINJA = flock meson.build ninja --quiet
 
 build:
 	@tools/install-packages build
-	@test -f build/build.ninja || echo "building; the first time takes a minute"
-	@test -f build/build.ninja || meson setup build >/dev/null
-	@test -f build-static/build.ninja || meson setup build-static \
-		--cross-file tools/musl.ini -Dstatic=true >/dev/null
+	@test -f build/build.ninja || echo "building; the first time takes half a minute"
+	@test -f build/build.ninja || meson setup build >/dev/null & \
+	test -f build-static/build.ninja || meson setup build-static \
+		--cross-file tools/musl.ini -Dstatic=true >/dev/null && wait $$!
 	@$(NINJA) -C build
 	@$(NINJA) -C build-static
 	@tools/gather build build-static
@@ -36,7 +36,7 @@ build-clang:
 	@tools/install-packages build check-all
 	@test -f build-clang/build.ninja || \
 		CC=clang meson setup build-clang >/dev/null
-	@$(NINJA) -C build-clang
+	@$(NINJA) -C build-clang all tests
 
 build-fuzz:
 	@tools/install-packages build check-all
