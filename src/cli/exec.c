@@ -34,6 +34,19 @@ static int read_task(int task_fd, struct policy *p, struct record *r,
 	return bad;
 }
 
+/* Does its keeper live? A command at work on what it left is not it. */
+static bool is_running(int task_fd)
+{
+	struct record r;
+	bool ended;
+
+	if (!state_task_alive(task_fd) || record_read(task_fd, &r, NULL) < 0)
+		return state_task_alive(task_fd);
+	ended = r.state == RECORD_ENDED;
+	record_done(&r);
+	return !ended;
+}
+
 int task_connect(const char *want, struct front *f, char id[STATE_ID_SIZE],
 		 int *ret_fd, struct error *err)
 {
@@ -48,7 +61,7 @@ int task_connect(const char *want, struct front *f, char id[STATE_ID_SIZE],
 		r = state_task_open(&state, want, NULL, id, &task_fd, err);
 	if (r < 0)
 		return r;
-	if (!state_task_alive(task_fd))
+	if (!is_running(task_fd))
 		return error_set(err, -ESRCH, "%s is not running; pinfold ps "
 				 "%s tells how it ended", id, id);
 	*ret_fd = steal_fd(&task_fd);
@@ -125,6 +138,8 @@ static int attend(struct front *f, const struct options *o, struct policy *p,
 		bad = front_exec(f, workdir, o->rest + 1, env.items, flags, err);
 	if (bad == 0)
 		bad = front_attend(f, flags, false, outcome, err);
+	if (bad == -ETIMEDOUT)
+		error_prefix(err, "%s", id);
 	return bad;
 }
 

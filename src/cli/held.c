@@ -147,16 +147,14 @@ static int add(struct layers *l, const struct pick *p, const char *name,
 
 static int claim(struct layers *l, const struct pick *p, struct error *err)
 {
-	int lock = state_task_claim(p->fd);
+	int lock = pick_claim(p, err);
 
-	if (lock == -EBUSY)
-		return error_set(err, lock,
-				 "%s is running, or another pinfold works on "
-				 "it: pinfold stop %s first",
-				 p->id, p->id);
+	if (lock == -ENOENT)
+		return error_set(err, lock, "%s has no lock: nothing is known "
+					    "of how it ended",
+				 p->id);
 	if (lock < 0)
-		return error_set(err, lock, "cannot lock %s: %s", p->id,
-				 strerror(-lock));
+		return lock;
 	l->lock = lock;
 	return 0;
 }

@@ -60,6 +60,10 @@ static int fill(const char *id, int fd, struct pick *ret)
 		record_init(&ret->record);
 		memcpy(ret->record.id, id, STATE_ID_SIZE);
 	}
+	/* The record of its end is written last: who holds the lock then is a
+	 * command at work on what the task left. */
+	if (ret->record.state == RECORD_ENDED)
+		ret->alive = false;
 	return 0;
 }
 
@@ -186,14 +190,24 @@ int pick_open_below(const char *recorded, struct error *err)
 			 buf_str(&quoted), strerror(-fd));
 }
 
+int pick_busy(const struct pick *p, struct error *err)
+{
+	if (p->alive)
+		return error_set(err, -EBUSY,
+				 "%s is running: pinfold stop %s first", p->id,
+				 p->id);
+	return error_set(err, -EBUSY,
+			 "another pinfold command is at work on %s: try again "
+			 "when it has ended",
+			 p->id);
+}
+
 int pick_claim(const struct pick *p, struct error *err)
 {
 	int lock = state_task_claim(p->fd);
 
 	if (lock == -EBUSY)
-		return error_set(err, lock,
-				 "%s is running: pinfold stop %s first", p->id,
-				 p->id);
+		return pick_busy(p, err);
 	if (lock < 0 && lock != -ENOENT)
 		return error_set(err, lock, "cannot lock %s: %s", p->id,
 				 strerror(-lock));

@@ -10,7 +10,7 @@
 struct pick {
 	char id[STATE_ID_SIZE];
 	int fd; /* of the task's directory */
-	bool alive;
+	bool alive; /* its keeper is; a command at work on it is not it */
 	bool no_record; /* it has none, or one that cannot be read */
 	bool unnamed; /* the newest of the source, not one that was named */
 	struct record record; /* of its end, or of its start while it runs */
@@ -50,6 +50,9 @@ int pick_policy(struct pick *p, struct error *err);
 
 /* Changes of a task without a record belong nowhere: -EBADMSG with a text. */
 int pick_need_record(const struct pick *p, struct error *err);
+
+/* -EBUSY, and what has the task's lock in words. */
+int pick_busy(const struct pick *p, struct error *err);
 
 /*
  * Takes the task's lock, to change what it left: a descriptor that is the

@@ -35,9 +35,7 @@ static void rm_done(struct rm *rm)
 static int may_go(struct rm *rm, const struct pick *p, struct error *err)
 {
 	if (p->alive)
-		return error_set(err, -EBUSY,
-				 "%s is running: pinfold stop %s first", p->id,
-				 p->id);
+		return pick_busy(p, err);
 	return rm->changes || !state_task_has_pending(p->fd);
 }
 
@@ -49,6 +47,8 @@ static int remove_one(struct rm *rm, const struct pick *p, struct error *err)
 	/* One that died leaves more than its directory. */
 	state_sweep_one(&rm->state, p->id, launch_clean_lost, NULL, &ignored);
 	r = state_task_remove(&rm->state, p->id, err);
+	if (r == -EBUSY)
+		return pick_busy(p, err);
 	if (r < 0)
 		return r;
 	return strlist_add(&rm->done, p->id) < 0

@@ -240,13 +240,17 @@ static void say_refused(const struct launch *l,
 	launch_say_mounts(l);
 }
 
-static void report_json(const struct record *r)
+/* The status: a command's is none where nobody can read what it did. */
+static int report_json(const struct record *r, int status)
 {
 	int bad = print_json(r);
 
-	if (bad < 0)
-		fprintf(stderr, "pinfold: cannot write --json: %s\n",
-			strerror(-bad));
+	if (bad == 0)
+		return status;
+	fprintf(stderr, "pinfold: cannot write --json: %s; the task was %s, "
+			"its record is there: pinfold ps %s\n",
+		strerror(-bad), r->id, r->id);
+	return EXIT_REFUSED;
 }
 
 static int report(struct launch *l, const struct options *o,
@@ -286,7 +290,7 @@ static int report(struct launch *l, const struct options *o,
 		say_changes(l, &r, &held);
 	free(held.first);
 	if (json)
-		report_json(&r);
+		status = report_json(&r, status);
 	record_done(&r);
 	return status;
 }

@@ -186,7 +186,7 @@ static bool has_no_command(int task_fd)
 
 	if (record_read(task_fd, &record, NULL) < 0)
 		return false;
-	none = record.argv.n == 0;
+	none = record.argv.n == 0 && record.state == RECORD_RUNNING;
 	record_done(&record);
 	return none;
 }

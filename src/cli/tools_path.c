@@ -13,6 +13,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define ENTRIES_MAX 256
@@ -81,18 +82,26 @@ int tools_add_path(const struct tools_where *w, const struct strlist *path,
 
 /* ---- a command that is not there ---- */
 
+static bool is_program(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode) &&
+	       access(path, X_OK) == 0;
+}
+
 static char *find_on_host(const char *command)
 {
 	AUTO_STRLIST struct strlist path = {0};
 
 	if (strchr(command, '/'))
-		return access(command, X_OK) == 0 ? strdup(command) : NULL;
+		return is_program(command) ? strdup(command) : NULL;
 	if (tools_caller_path(&path) < 0)
 		return NULL;
 	for (size_t i = 0; i < path.n; i++) {
 		char *at = str_format("%s/%s", path.items[i], command);
 
-		if (at && access(at, X_OK) == 0)
+		if (at && is_program(at))
 			return at;
 		free(at);
 	}

@@ -76,6 +76,10 @@ static int bad_value(const struct policy_field *f, const char *text,
 				 "%s: %s is not known; did you mean %s? (%s)",
 				 f->name, buf_str(&quoted), near,
 				 buf_str(&want));
+	/* Of all wrong durations the one that nearly everybody tries. */
+	if (f->type == FIELD_DURATION && *text && strlen(text) < 10 &&
+	    strspn(text, "0123456789") == strlen(text))
+		buf_addf(&quoted, " (%ss, %sm or %sh?)", text, text, text);
 	return error_set(err, -EINVAL, "%s: expected %s, not %s", f->name,
 			 buf_str(&want), buf_str(&quoted));
 }

@@ -25,6 +25,8 @@
 #define OUTPUT_BYTES (1u << 20)
 /* How often a job in the background looks whether it is in front again. */
 #define BACKGROUND_MS 200
+/* An exec whose command has not begun by then meets a keeper that hangs. */
+#define ANSWER_MS 30000u
 
 struct attendance {
 	struct front *front;
@@ -39,6 +41,7 @@ struct attendance {
 	bool raw; /* our terminal is in raw mode */
 	struct termios saved;
 	uint64_t deadline_us; /* of the exec; 0: none */
+	uint64_t answer_us;   /* by when it must have begun; 0: any time */
 	struct front_outcome *outcome;
 	struct error *err;
 };
@@ -287,17 +290,34 @@ static bool is_background(const struct attendance *a)
 	return a->in >= 0 && a->in_terminal && tcgetpgrp(0) != getpgrp();
 }
 
-static int wait_ms(const struct attendance *a)
+static int sooner(int most, uint64_t until_us)
 {
-	uint64_t now = time_mono_us();
-	int most = is_background(a) ? BACKGROUND_MS : -1;
-	uint64_t left;
+	uint64_t now = time_mono_us(), left;
 
-	if (!a->deadline_us)
+	if (!until_us)
 		return most;
-	left = a->deadline_us <= now ? 0 : (a->deadline_us - now) / 1000u + 1;
+	left = until_us <= now ? 0 : (until_us - now) / 1000u + 1;
 	return most >= 0 && (uint64_t)most < left ? most
 						  : (int)(left % INT_MAX);
+}
+
+static int wait_ms(const struct attendance *a)
+{
+	int most = is_background(a) ? BACKGROUND_MS : -1;
+
+	if (!command_runs)
+		most = sooner(most, a->answer_us);
+	return sooner(most, a->deadline_us);
+}
+
+static int unanswered(const struct attendance *a)
+{
+	if (command_runs || !a->answer_us || time_mono_us() < a->answer_us)
+		return 0;
+	return error_set(a->err, -ETIMEDOUT,
+			 "the sandbox has not answered for %u s: its keeper is "
+			 "stopped or overloaded; pinfold kill ends it",
+			 ANSWER_MS / 1000);
 }
 
 static void close_input(struct attendance *a)
@@ -563,6 +583,8 @@ static int attend_loop(struct attendance *a, bool whole_task)
 		attend_streams(a, p);
 		r = p[AT_CHANNEL].revents ? handle_message(a) : 0;
 		handle_deadline(a);
+		if (r >= 0)
+			r = unanswered(a);
 		if (r < 0)
 			return r;
 	}
@@ -580,6 +602,9 @@ int front_attend(struct front *f, uint32_t flags, bool whole_task,
 	*ret = (struct front_outcome){0};
 	if (f->timeout_ms)
 		a.deadline_us = time_mono_us() + f->timeout_ms * 1000u;
+	/* A run's sandbox is still being built, which takes what it takes. */
+	if (!whole_task)
+		a.answer_us = time_mono_us() + ANSWER_MS * 1000u;
 	/* Copied, so that we know how its last line ends. */
 	a.out_copy[1] = true;
 	a.err_stream = flags & (EXEC_MERGE | EXEC_TTY) ? 0 : 1;

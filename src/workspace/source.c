@@ -12,11 +12,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #define QUOTE_MAX 400
@@ -204,6 +207,29 @@ static int find_workdir(const char *workdir, const char *path, char **ret,
 	return 0;
 }
 
+/* What the kernel makes up is nothing to work on, and shows the host. */
+static int refuse_kernel(int fd, const char *path, struct error *err)
+{
+	static const uint32_t kinds[] = {PROC_SUPER_MAGIC, SYSFS_MAGIC,
+		CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC, DEVPTS_SUPER_MAGIC,
+		DEBUGFS_MAGIC, TRACEFS_MAGIC, SECURITYFS_MAGIC, BPF_FS_MAGIC};
+	AUTO_BUF struct buf quoted = BUF_INIT(4096);
+	struct statfs fs;
+
+	if (fstatfs(fd, &fs) < 0)
+		return error_errno(err, "cannot look at the source");
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		if ((uint32_t)fs.f_type != kinds[i])
+			continue;
+		str_quote(&quoted, path, QUOTE_MAX);
+		return error_set(err, -EINVAL,
+				 "%s is the kernel's own and cannot be a "
+				 "source: name a directory of files, or "
+				 "--source none", buf_str(&quoted));
+	}
+	return 0;
+}
+
 /* The source itself; *ret_path NULL for "none". */
 static int find_path(const char *wanted, const char *home, uid_t uid,
 		     char **ret_path, int *ret_fd, struct error *err)
@@ -234,6 +260,8 @@ int source_find(const char *wanted, const char *workdir, const char *home,
 	struct stat st = {.st_uid = uid};
 	int r = find_path(wanted, home, uid, &path, &fd, err);
 
+	if (r == 0 && path)
+		r = refuse_kernel(fd, path, err);
 	if (r < 0)
 		return r;
 	r = path ? find_workdir(workdir, path, &start, err)

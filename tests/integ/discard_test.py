@@ -111,6 +111,30 @@ def a_task_that_runs_is_refused(box):
 
 
 @case
+def a_task_that_another_command_is_at_work_on_does_not_run(box):
+    import fcntl
+    plant(box)
+    task = box.start()
+    box.exec(task, 'sh', '-c', 'echo x >kept').expect(0)
+    box.pinfold('stop', task).expect(0)
+    box.started.remove(task)
+    with open(f'{box.folder(task)}/lock', 'rb') as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for words in (['discard', task], ['discard', task, 'kept'],
+                      ['promote', '--yes', task], ['rm', '--changes', task]):
+            within(box.pinfold(*words).expect(125).text(), 'another pinfold '
+                   f'command is at work on {task}: try again when it has ended')
+        for words in (['exec', task, '--', 'true'], ['stop', task]):
+            within(box.pinfold(*words).expect(125).text(),
+                   f'{task} is not running')
+        box.pinfold('stop', '--all').expect(0)
+        check(task not in box.pinfold('ps').out.decode(), 'it runs')
+        state = json.loads(box.pinfold('ps', '--json', task).expect(0).out)
+        equal(state['tasks'][0]['state'], 'ended')
+    box.pinfold('promote', '--yes', task).expect(0)
+
+
+@case
 def a_file_that_the_host_has_changed_is_not_restored_in_a_copy(box):
     plant(box)
     task = box.sh('echo x >kept; rm gone', '--workspace', 'copy',

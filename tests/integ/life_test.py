@@ -11,7 +11,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import box as b
-from box import (PINFOLD, ROOT, SITUATION, below, case, check, equal,
+from box import (PINFOLD, ROOT, SITUATION, Skip, below, case, check, equal,
                  find_below, main, patient, processes_with, tree_state,
                  wait_for, within)
 
@@ -332,7 +332,7 @@ def a_signal_at_any_moment_of_a_start_leaves_no_sandbox_unnamed(box):
 def what_starts_in_shared_memory_makes_no_failing_call(box):
     """Up to its exec a keeper or init shares errno with who started it."""
     if not os.access('/usr/bin/strace', os.X_OK):
-        raise b.Skip('strace is not installed')
+        raise Skip('strace is not installed')
     log = f'{box.top}/strace'
     box.finish(box.spawn(['strace', '-f', '-o', log, PINFOLD, 'run', '--',
                           'true'])).expect(0)
@@ -523,7 +523,7 @@ def hunted(box, ahead, *options, **more):
                 hunter.stdout.readline() == b'pinfold-init\n':
             return task, process
         box.kill(task).expect(0)
-    raise b.Skip('each was a command already when it was stopped')
+    raise Skip('each was a command already when it was stopped')
 
 
 @case
@@ -656,6 +656,24 @@ def a_sandbox_whose_socket_was_removed_is_ended_all_the_same(box):
         equal(processes_with(f'PINFOLD_TASK={task}'), [])
         check(task not in box.pinfold('ps').out.decode(), 'it is shown')
         equal([c['path'] for c in box.changes(task)['changes']], ['f'])
+
+
+@case
+def an_exec_whose_keeper_is_stopped_does_not_wait_for_ever(box):
+    if SITUATION != 'user':
+        raise Skip('as an ordinary user alone: it waits for half a minute')
+    task = box.start()
+    # It has a child of its name, which waits for the need of a watch.
+    keepers = [pid for pid in b.ours() if b.command_of(pid) == 'pinfold-keeper']
+    for pid in keepers:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        r = box.exec(task, '--', 'true', timeout=60).expect(125, text=task)
+        within(r.text(), 'pinfold kill')
+    finally:
+        for pid in keepers:
+            os.kill(pid, signal.SIGCONT)
+    box.exec(task, '--', 'true').expect(0)
 
 
 if __name__ == '__main__':

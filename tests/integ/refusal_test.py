@@ -126,6 +126,20 @@ def a_refused_policy_leaves_no_task(box):
 
 
 @case
+def a_source_that_the_kernel_makes_up_is_refused_by_name(box):
+    for path in ('/proc', '/proc/sys', '/sys', '/sys/fs', '/dev/pts'):
+        refused(box.run('--source', path, '--', 'true'), f'"{path}',
+                'cannot be a source', '--source none')
+    refused(box.run('--', 'true', cwd='/sys/kernel'), '"/sys/kernel"')
+
+
+@case
+def a_report_that_cannot_be_written_is_no_success(box):
+    r = box.run('--json=/dev/full', '--', 'true').expect(125)
+    within(r.text(), 'cannot write --json: No space left on device')
+
+
+@case
 def a_policy_is_never_taken_from_the_source(box):
     box.write('policy.yaml', 'version: 1\nlimits: {memory: nonsense}\n')
     box.write('.pinfold.yaml', 'nonsense')

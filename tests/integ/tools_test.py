@@ -310,6 +310,12 @@ def a_command_that_is_not_found_names_the_grant_that_shows_it(box):
     r = box.run('--', 'no-such-command-at-all').expect(127)
     equal(r.text(), 'pinfold: cannot run "no-such-command-at-all": command '
           'not found in the sandbox\n')
+    # A directory of the host is no command of this name.
+    os.mkdir(f'{box.home}/bin/folder')
+    for word in ('', 'folder', f'{box.home}/bin/folder'):
+        r = box.run('--', word).expect(127)
+        equal(r.text(), f'pinfold: cannot run "{word}": command not found in '
+              'the sandbox\n')
     task = box.start()
     box.exec(task, '--', 'my-tool').expect(127, text=f'{grant} would show it')
     box.kill(task)

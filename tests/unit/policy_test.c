@@ -313,7 +313,8 @@ static const struct {
 	{"processes=0", "not between 1 and 4194304"},
 	{"processes=1k", "limits.processes"},
 	{"open_files=none", "limits.open_files"},
-	{"wall=30", "expected a duration such as 30m or none"},
+	{"wall=30", "expected a duration such as 30m or none, not \"30\" (30s, "
+		    "30m or 30h?)"},
 	{"wall=0s", "not between"},
 	{"wall=366d", "not between"},
 	{"wall=1x", "limits.wall"},
