@@ -27,6 +27,7 @@ struct discard {
 	struct state state;
 	bool yes;
 	bool nothing;	     /* no task had changes */
+	bool declined;	     /* the answer was no */
 	struct strlist done; /* ids */
 	uint64_t changes;    /* of paths; 0: whole tasks were discarded */
 };
@@ -45,12 +46,10 @@ static int ask(const struct pick *p, struct error *err)
 	AUTO_BUF struct buf text = BUF_INIT(16384);
 	uint64_t bytes = 0, inodes = 0;
 	unsigned last = 0;
-	char answer[8] = "";
+	int r = report_may_ask("discarding", err);
 
-	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
-		return error_set(err, -EINVAL,
-				 "discarding needs --yes where there is no "
-				 "terminal to ask on");
+	if (r < 0)
+		return r;
 	changes_usage(p->fd, "upper", UINT64_MAX, COUNT_MAX, &bytes, &inodes);
 	buf_addf(&text, "discard the changes of %s", p->id);
 	if (p->record.source) {
@@ -64,11 +63,8 @@ static int ask(const struct pick *p, struct error *err)
 	if (taken_last(p->fd, true, &last) == 0 && last > 0)
 		buf_add_str(&text, "; what was promoted stays, and undo can no "
 				   "longer take it back");
-	buf_add_str(&text, "? [y/N] ");
-	io_write_all(STDERR_FILENO, buf_str(&text), text.len);
-	if (!fgets(answer, sizeof(answer), stdin))
-		return 0;
-	return answer[0] == 'y' || answer[0] == 'Y';
+	buf_add_char(&text, '?');
+	return report_ask(&text);
 }
 
 static void say_no_changes(struct discard *d, const struct pick *p)
@@ -98,6 +94,7 @@ static int discard_one(struct discard *d, const struct pick *p,
 	d->nothing = false;
 	if (!d->yes) {
 		r = ask(p, err);
+		d->declined |= r == 0;
 		if (r <= 0)
 			return r;
 	}
@@ -140,10 +137,11 @@ static int discard_some(struct discard *d, const struct options *o,
 	if (r == 0)
 		r = discard_paths(&p, o->rest + n_tasks, o->n_rest - n_tasks,
 				  d->yes, &d->changes, err);
-	if (r <= 0)
+	if (r < 0)
 		return r;
 	d->nothing = false;
-	return strlist_add(&d->done, p.id);
+	d->declined = r == 0;
+	return r == 0 ? 0 : strlist_add(&d->done, p.id);
 }
 
 static int discard_named(struct discard *d, const struct options *o,
@@ -195,6 +193,13 @@ static void show(struct report *report, const struct discard *d)
 	buf_add_char(&report->out, '\n');
 }
 
+static int end(struct report *report, const struct discard *d)
+{
+	int r = report_end(report);
+
+	return r == 0 && d->declined ? 1 : r;
+}
+
 int verb_discard(const struct options *o)
 {
 	AUTO_DISCARD struct discard d = {.state = STATE_INIT, .nothing = true};
@@ -221,5 +226,5 @@ int verb_discard(const struct options *o)
 		report_end(&report);
 		return report_refuse(err.text);
 	}
-	return report_end(&report);
+	return end(&report, &d);
 }

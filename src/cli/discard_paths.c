@@ -98,19 +98,14 @@ static int count_all(struct work *w, struct error *err)
 static int ask(const struct work *w, struct error *err)
 {
 	AUTO_BUF struct buf text = BUF_INIT(16384);
-	char answer[8] = "";
+	int r = report_may_ask("discarding", err);
 
-	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
-		return error_set(err, -EINVAL,
-				 "discarding needs --yes where there is no "
-				 "terminal to ask on");
-	buf_addf(&text, "discard %llu of the %llu changes of %s? [y/N] ",
+	if (r < 0)
+		return r;
+	buf_addf(&text, "discard %llu of the %llu changes of %s?",
 		 (unsigned long long)w->n, (unsigned long long)(w->n + w->left),
 		 w->pick->id);
-	io_write_all(STDERR_FILENO, buf_str(&text), text.len);
-	if (!fgets(answer, sizeof(answer), stdin))
-		return 0;
-	return answer[0] == 'y' || answer[0] == 'Y';
+	return report_ask(&text);
 }
 
 static int restore_all(struct work *w, struct error *err)

@@ -424,10 +424,12 @@ const struct verb_row verb_rows[] = {
 "pinfold undo until the task is discarded or removed.\n\n"
 "What programs of the host would run or obey (hooks, start-up files of "
 "editors and agents, what the policy protects) is held back; --held names what "
-"is to be taken over all the same. What the host has changed since the task "
-"began is a conflict: it is named, and left as it is; the exit status is then "
-"1, and --merge takes over what can be merged. FIFOs, sockets and devices are "
-"not promoted. What is not promoted stays in the task.\n\n"
+"is to be taken over all the same, with a directory all that is held back in "
+"it. What the host has changed since the task began is a conflict: it is named, "
+"and left as it is, unless --held names the very file or --merge can merge it. "
+"FIFOs, sockets and devices are not promoted. What is not promoted stays in the "
+"task. The exit status is 1 where there are conflicts, and when the answer was "
+"no.\n\n"
 "Of the repository what was committed comes: branches, tags, notes, the stash and "
 "what is checked out, with their objects, which are checked first, and git status "
 "is right afterwards. A branch that the host has moved since is a conflict, one "
@@ -461,7 +463,7 @@ const struct verb_row verb_rows[] = {
 "stays. A task that still runs is refused.\n\n"
 "With PATHs, of one task, they are given back to the state of the source, with "
 "all that lies below them; the other changes stay. PATHs are named as for "
-"diff.",
+"diff. The exit status is 1 when the answer was no.",
 	},
 	{
 		.name = "rm", .synopsis = "TASK... | --older-than DURATION | --all",

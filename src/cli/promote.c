@@ -110,36 +110,6 @@ static int check_glob(const char *glob, struct error *err)
 			 fault);
 }
 
-/* What may be named although it is in the repository. */
-static bool is_reference(const char *path)
-{
-	return str_starts(path, ".git/refs/") || str_eq(path, ".git/HEAD");
-}
-
-static void warn(const struct step *s, const struct promote_layer *l)
-{
-	for (size_t i = 0; i < s->held.n; i++) {
-		const struct change c = {.path = s->held.items[i],
-					 .kind = CHANGE_MODIFIED,
-					 .mode = S_IFREG,
-					 .mode_before = S_IFREG};
-		const char *why = protect_reason(l->protect, &c);
-		AUTO_BUF struct buf text = BUF_INIT(8192);
-
-		buf_add_str(&text, "warning: ");
-		str_quote(&text, c.path, 400);
-		if (l->is_git ||
-		    (judge_is_git(c.path) && !is_reference(c.path)))
-			buf_add_str(&text, " stays held back all the same: "
-					   "it is in a git directory");
-		else
-			buf_addf(&text, " is taken over: %s",
-				 why ? why
-				     : "what the host has there is replaced");
-		report_note(buf_str(&text));
-	}
-}
-
 /* What is to come, and what although it is held back, layer by layer. */
 static int give_all(struct promote *p, const struct options *o,
 		    struct error *err)
@@ -181,7 +151,6 @@ static int read_wishes(struct promote *p, const struct options *o,
 	for (size_t i = 0; i < p->layers.n && r == 0; i++) {
 		for (size_t k = 0; k < p->steps[i].only.n && r == 0; k++)
 			r = check_glob(p->steps[i].only.items[k], err);
-		warn(&p->steps[i], &p->layers.items[i]);
 	}
 	return r;
 }
@@ -350,6 +319,8 @@ static int plan_and_ask(struct promote *p, bool yes, struct error *err)
 		r = promote_check_only(p, err);
 	if (r == 0)
 		r = promote_check_held(p, err);
+	if (r == 0)
+		r = promote_warn(p, err);
 	if (r < 0 || yes)
 		return r < 0 ? r : 1;
 	r = promote_ask(p, err);
@@ -453,6 +424,20 @@ static int refuse(const struct promote *p, int r, const struct error *err)
 	return STATUS_REFUSED;
 }
 
+/* The exit status: 1 where something that was to come did not. */
+static int show(struct promote *p)
+{
+	bool conflicts = p->total.left[LEAVE_CONFLICT] + p->total.skipped > 0;
+	int r;
+
+	if (!p->done && promote_to_do(p) > 0) {
+		report_note("nothing was promoted");
+		return 1;
+	}
+	r = promote_show(p);
+	return r == 0 && conflicts ? 1 : r;
+}
+
 int verb_promote(const struct options *o)
 {
 	AUTO_PROMOTE struct promote p = {
@@ -463,7 +448,6 @@ int verb_promote(const struct options *o)
 		.merge = options_has(o, OPT_MERGE),
 	};
 	struct error err = {0};
-	bool conflicts;
 	int r;
 
 	r = open_all(&p, o, &err);
@@ -473,11 +457,8 @@ int verb_promote(const struct options *o)
 	if (r != 0)
 		return r;
 	r = promote_all(&p, options_has(o, OPT_YES), &err);
-	conflicts = p.total.left[LEAVE_CONFLICT] + p.total.skipped > 0;
-	if (r == 0 && (p.done || promote_to_do(&p) == 0))
-		r = promote_show(&p);
+	if (r == 0)
+		r = show(&p);
 	note_end(&p);
-	if (r < 0)
-		return refuse(&p, r, &err);
-	return r == 0 && conflicts ? 1 : r;
+	return r < 0 ? refuse(&p, r, &err) : r;
 }

@@ -56,6 +56,9 @@ void promote_write_ref(struct json_writer *w, const char *text);
 /* -ENOENT with a text for a path of --held that is no change. */
 int promote_check_held(struct promote *p, struct error *err);
 
+/* Says of what --held names why it would have stayed, or why it stays. */
+int promote_warn(struct promote *p, struct error *err);
+
 /* What was done and what not. Returns the exit status of the output. */
 int promote_show(struct promote *p);
 

@@ -7,9 +7,11 @@
 #include "base/glob.h"
 #include "base/io.h"
 #include "cli/promote_private.h"
+#include "workspace/judge.h"
 #include "workspace/source.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -241,13 +243,11 @@ static void add_left(struct buf *text, const struct promote *p)
 int promote_ask(struct promote *p, struct error *err)
 {
 	AUTO_BUF struct buf text = BUF_INIT(65536);
-	char answer[8] = "";
 	unsigned n = 0;
+	int r = report_may_ask("promoting", err);
 
-	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
-		return error_set(err, -EINVAL,
-				 "promoting needs --yes where there is no "
-				 "terminal to ask on");
+	if (r < 0)
+		return r;
 	p->asked = true;
 	if (each_entry(p, show_few, &n) > 0)
 		buf_addf(&text, "... (pinfold diff %s shows all)\n",
@@ -261,11 +261,8 @@ int promote_ask(struct promote *p, struct error *err)
 		 (unsigned long long)promote_to_do(p), promote_to_do(p) == 1 ? "" : "s");
 	report_path(&text, p->layers.items[0].source);
 	add_left(&text, p);
-	buf_add_str(&text, "? [y/N] ");
-	io_write_all(STDERR_FILENO, buf_str(&text), text.len);
-	if (!fgets(answer, sizeof(answer), stdin))
-		return 0;
-	return answer[0] == 'y' || answer[0] == 'Y';
+	buf_add_char(&text, '?');
+	return report_ask(&text);
 }
 
 /* How what was left is looked at, and taken over all the same. */
@@ -346,15 +343,35 @@ int promote_check_only(struct promote *p, struct error *err)
 	return r == -ENOMEM ? error_set(err, r, "out of memory") : r;
 }
 
-/* Were all paths that --held names found? */
+static bool means(const char *held, const char *path)
+{
+	return *held && path_is_below(path, held);
+}
+
+static bool is_in_named(const struct strlist *held, const char *path)
+{
+	for (size_t k = 0; k < held->n; k++) {
+		if (means(held->items[k], path))
+			return true;
+	}
+	return false;
+}
+
+/* Were all paths that --held names found, or something below? */
 static int look_for_named(struct promote *p, size_t i,
 			  const struct journal_entry *e, void *arg)
 {
+	const struct strlist *held = &p->steps[i].held;
 	struct strlist *found = arg;
 
-	return strlist_has(&p->steps[i].held, e->path)
-		       ? strlist_add(found, e->path)
-		       : 0;
+	for (size_t k = 0; k < held->n; k++) {
+		const char *item = held->items[k];
+
+		if (means(item, e->path) && !strlist_has(found, item) &&
+		    strlist_add(found, item) < 0)
+			return -ENOMEM;
+	}
+	return 0;
 }
 
 int promote_check_held(struct promote *p, struct error *err)
@@ -378,6 +395,78 @@ int promote_check_held(struct promote *p, struct error *err)
 		}
 	}
 	return r == -ENOMEM ? error_set(err, r, "out of memory") : r;
+}
+
+/* Where the task's own version of a path lies, for who wants it by hand. */
+static void add_place(struct buf *text, const struct promote *p, size_t i,
+		      const char *path)
+{
+	char proc[64], dir[PATH_MAX];
+	AUTO_BUF struct buf place = BUF_INIT(3 * PATH_MAX);
+	ssize_t n;
+
+	snprintf(proc, sizeof(proc), "/proc/self/fd/%d", p->layers.items[i].fd);
+	n = readlink(proc, dir, sizeof(dir));
+	if (n <= 0 || n == sizeof(dir))
+		return;
+	buf_addf(&place, "%.*s/upper/%s", (int)n, dir, path);
+	buf_add_str(text, "; the task's is ");
+	report_path(text, buf_str(&place));
+}
+
+/* What is said of a path that --held names, or a directory of it. */
+static void add_warning(struct buf *text, const struct promote *p, size_t i,
+			const struct journal_entry *e, const char *why)
+{
+	const struct promote_layer *l = &p->layers.items[i];
+
+	buf_add_str(text, "warning: ");
+	str_quote(text, e->path, 400);
+	if (e->act != ACT_LEAVE) {
+		buf_addf(text, " is taken over: %s",
+			 why ? why : "what the host has there is replaced");
+		return;
+	}
+	buf_addf(text, " stays held back all the same: %s",
+		 l->is_git || judge_is_git(e->path)
+			 ? "of git directories commits, references and the "
+			   "index alone are promoted"
+			 : journal_reason(e));
+	if (S_ISREG(e->mode) && e->kind != CHANGE_DELETED)
+		add_place(text, p, i, e->path);
+}
+
+static int warn_of(struct promote *p, size_t i, const struct journal_entry *e,
+		   void *arg)
+{
+	const struct promote_layer *l = &p->layers.items[i];
+	const struct strlist *held = &p->steps[i].held;
+	const struct change c = {.path = e->path, .kind = e->kind,
+				 .mode = e->mode, .mode_before = e->mode};
+	const char *why = protect_reason(l->protect, &c);
+	AUTO_BUF struct buf text = BUF_INIT(65536);
+	unsigned *n = arg;
+
+	/* Of a directory that was named, what was held back in it. */
+	if (why ? !is_in_named(held, e->path)
+		: S_ISDIR(e->mode) || !strlist_has(held, e->path))
+		return 0;
+	if (++*n > SHOWN_MAX) {
+		report_note("warning: and more of what --held names");
+		return 1;
+	}
+	add_warning(&text, p, i, e, why);
+	report_note(buf_str(&text));
+	return 0;
+}
+
+int promote_warn(struct promote *p, struct error *err)
+{
+	unsigned n = 0;
+
+	return each_entry(p, warn_of, &n) < 0
+		       ? error_set(err, -ENOMEM, "out of memory")
+		       : 0;
 }
 
 int promote_show(struct promote *p)

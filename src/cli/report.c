@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -26,6 +27,25 @@ int report_refuse(const char *text)
 {
 	report_note(text);
 	return STATUS_REFUSED;
+}
+
+int report_may_ask(const char *doing, struct error *err)
+{
+	if (isatty(STDIN_FILENO) && isatty(STDERR_FILENO))
+		return 0;
+	return error_set(err, -EINVAL,
+			 "%s needs --yes where there is no terminal to ask on",
+			 doing);
+}
+
+bool report_ask(const struct buf *question)
+{
+	char answer[8] = "";
+
+	io_write_all(STDERR_FILENO, question->data, question->len);
+	io_write_all(STDERR_FILENO, " [y/N] ", 7);
+	return fgets(answer, sizeof(answer), stdin) &&
+	       (answer[0] == 'y' || answer[0] == 'Y');
 }
 
 int report_init(struct report *r, const struct options *o)

@@ -39,6 +39,14 @@ int report_refuse(const char *text);
 /* As report_refuse, but goes on. */
 void report_note(const char *text);
 
+/*
+ * Whether a verb ("promoting") that needs --yes elsewhere may ask here: 0, or
+ * -EINVAL with a text. report_ask then shows the question, which is not quoted,
+ * and is true for a yes alone.
+ */
+int report_may_ask(const char *doing, struct error *err);
+bool report_ask(const struct buf *question);
+
 /* A path for people: as it is, or quoted where anything in it is unusual. */
 int report_path(struct buf *out, const char *path);
 

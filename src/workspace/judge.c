@@ -487,13 +487,26 @@ static int judge_always(struct judge *j, const struct change *c)
 	return why ? leave(j, LEAVE_REFUSED, why) : 0;
 }
 
+/* Has the user named a directory that it is in? */
+static bool is_below_named(const struct judge *j, const char *path)
+{
+	for (size_t i = 0; j->named && i < j->named->n; i++) {
+		const char *dir = j->named->items[i];
+
+		if (*dir && !str_eq(dir, path) && path_is_below(path, dir))
+			return true;
+	}
+	return false;
+}
+
 /* What holds unless the user has named the path. */
 static int judge_unnamed(struct judge *j, const struct change *c, int conflict,
 			 struct stat *old, struct error *err)
 {
 	const char *why = protect_reason(j->layer->protect, c);
 
-	if (why)
+	/* A conflict wants a name of its own: it is the host's work. */
+	if (why && !is_below_named(j, c->path))
 		return leave(j, LEAVE_HELD, why);
 	if (conflict != 0)
 		return judge_conflict(j, c, old, err);

@@ -187,8 +187,11 @@ def changes_whose_record_is_damaged_are_not_denied(box):
 def discarding_what_was_promoted_says_that_undo_ends_with_it(box):
     task = box.sh('echo x >f; echo x >.envrc', '--json').json()['id']
     box.pinfold('promote', '--yes').expect(0)
+    for words in (['discard'], ['discard', task, '.envrc']):
+        seen, status = answer(box, b'n\n', *words)
+        equal(status, 1, words)
+        check('nothing to discard' not in seen, seen)
     seen, status = answer(box, b'n\n', 'discard')
-    equal(status, 0)
     within(seen, 'what was promoted stays, and undo can no longer take it back')
     discard(box)
     box.pinfold('undo', task).expect(125, text='or it was discarded since')

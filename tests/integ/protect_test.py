@@ -9,6 +9,11 @@ from box import case, check, equal, main, within
 HOOK = 'echo true >.git/hooks/post-commit; '
 
 
+def read(box, name):
+    with open(f'{box.source}/{name}', encoding='ascii') as f:
+        return f.read()
+
+
 def repository(box):
     for name in ('.git/HEAD', '.git/config', '.git/objects/x', '.git/refs/x',
                  '.git/hooks/x'):
@@ -84,6 +89,28 @@ def links_in_the_place_of_what_is_protected_are_held_back(box):
     held = {c['path'] for c in box.changes(task)['changes'] if c['held']}
     for path in ('.cargo', '.git', '.vscode'):
         check(path in held, held)
+
+
+@case
+def a_directory_that_held_names_comes_with_what_is_held_back_in_it(box):
+    """Each with a warning; what the host has changed wants its own name."""
+    box.write('sub/plain', 'host\n')
+    box.write('sub/.envrc', 'host\n')
+    r = box.sh('mkdir -p sub/.vscode; echo {} >sub/.vscode/tasks.json; '
+               'echo task >sub/.envrc; echo task >sub/plain; echo x >.envrc',
+               '--json')
+    task = r.expect(0).json()['id']
+    box.write('sub/plain', 'host again\n')
+    r = box.pinfold('promote', '--yes', task, '--held', 'sub/').expect(1)
+    for name in ('sub/.vscode/tasks.json', 'sub/.envrc'):
+        within(r.text(), f'warning: "{name}" is taken over: ')
+    check('"sub" is taken' not in r.text(), r.text())
+    within(r.out, b'conflict: sub/plain: ')
+    equal(read(box, 'sub/.envrc'), 'task\n')
+    equal(read(box, 'sub/.vscode/tasks.json'), '{}\n')
+    equal(read(box, 'sub/plain'), 'host again\n')
+    check(not os.path.exists(f'{box.source}/.envrc'), 'it was not named')
+    box.pinfold('promote', '--yes', task, '--held', box.source).expect(125)
 
 
 @case

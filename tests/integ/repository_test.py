@@ -290,7 +290,7 @@ def on_a_terminal_the_references_are_shown_and_come_after_a_yes(box):
     before = values(box)
     work(box, 'echo 2 >>a; git commit -qam two; git branch topic')
     seen, status = answer(box, b'n\n')
-    equal(status, 0)
+    equal(status, 1)
     for text in ('M  main: 1 commit, ', 'A  topic: new at ', 'M  a',
                  'promote 3 changes to '):
         within(seen, text)
@@ -310,7 +310,7 @@ def what_commits_change_is_named_before_they_come(box):
         git add -A; git commit -qm two; cp ~/a a; rm f* g odd*
         git branch side""")
     seen, status = answer(box, b'n\n')
-    equal(status, 0)
+    equal(status, 1)
     for text in ('M  main: 1 commit, ', '     a\r\n     f1\r\n',
                  '     and 2 more\r\n', 'A  side: new at '):
         within(seen, text)
