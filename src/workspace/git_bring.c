@@ -1,12 +1,12 @@
 /*
  * What the commits that were checked bring: how many there are, which paths
- * they touch, and the index that belongs to them (git_lab.h).
+ * they touch, and the index that belongs to them (git_lab.h). What of it is
+ * protected git_paths.c says.
  */
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "workspace/git_lab_private.h"
 #include "workspace/git_log.h"
-#include "workspace/judge.h"
 #include "workspace/walk.h"
 
 #include <errno.h>
@@ -16,7 +16,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PATHS_MAX (256u << 20)
 /* Files of commits that are named: of so many references, each so many. */
 #define LISTED_MAX 32
 #define FILES_SHOWN 10
@@ -113,93 +112,19 @@ static int list_commits(struct git_lab *lab, const struct git_ref *only,
 			   out, why);
 }
 
-static const char *reason_against(const struct promote_layer *l,
-				  const struct change *c)
-{
-	/* The task, which does not see it, has it deleted as it seems to git. */
-	return judge_is_denied(l->deny, c->path)
-		       ? "files.deny hides it from the task"
-		       : protect_reason(l->protect, c);
-}
-
-/*
- * Looks for a path that is protected among those that the commits touch. A
- * merge touches what none of its sides has that way. 0; 1 with the reason; or
- * negative.
- */
-static int find_protected(const struct buf *paths,
-			  const struct promote_layer *l, struct buf *why)
-{
-	const char *at = buf_str(paths), *end = at + paths->len;
-
-	while (at < end) {
-		size_t status = strlen(at);
-		struct change c = {.kind = CHANGE_MODIFIED,
-				   .mode = S_IFREG,
-				   .mode_before = S_IFREG,
-				   .path = at + status + 1};
-		const char *reason;
-
-		if (c.path >= end)
-			break;
-		reason = reason_against(l, &c);
-		if (reason) {
-			buf_reset(why);
-			buf_add_str(why, "its commits change ");
-			str_quote(why, c.path, 200);
-			buf_addf(why, ": %s", reason);
-			return 1;
-		}
-		at = c.path + strlen(c.path) + 1;
-	}
-	return 0;
-}
-
-/* What the new commits of a reference, or of all, touch: status, path, status... */
-static int list_paths(struct git_lab *lab, const struct git_ref *only,
-		      struct buf *paths, struct buf *why)
+int git_lab_list_paths(struct git_lab *lab, const struct git_ref *only,
+		       struct buf *paths, struct buf *why)
 {
 	static const char *const argv[] = {
 		"diff-tree", "--stdin", "-r", "-c", "--root", "-z",
 		"--name-status", "--no-renames", "--no-commit-id", NULL};
-	AUTO_BUF struct buf commits = BUF_INIT(PATHS_MAX);
+	AUTO_BUF struct buf commits = BUF_INIT(GIT_PATHS_MAX);
 	int r = list_commits(lab, only, &commits, why);
 
 	if (r != 0 || commits.len == 0)
 		return r;
 	return git_lab_run(lab, GIT_VIEW_HOST, argv, commits.data, commits.len,
 			   paths, why);
-}
-
-static int check_paths(struct git_lab *lab, const struct promote_layer *l,
-		       const struct git_ref *only, struct buf *why)
-{
-	AUTO_BUF struct buf paths = BUF_INIT(PATHS_MAX);
-	int r = list_paths(lab, only, &paths, why);
-
-	return r == 0 ? find_protected(&paths, l, why) : r;
-}
-
-int git_lab_check_paths(struct git_lab *lab, const struct promote_layer *l)
-{
-	AUTO_BUF struct buf why = BUF_INIT(4096);
-	int r = check_paths(lab, l, NULL, &why);
-
-	if (r <= 0)
-		return r;
-	for (size_t i = 0; i < lab->g->n && r >= 0; i++) {
-		struct git_ref *ref = &lab->g->refs[i];
-		char path[GIT_NAME_MAX + 8];
-
-		if (ref->left || !ref->new[0] || ref->named)
-			continue;
-		r = check_paths(lab, l, ref, &why);
-		git_ref_path(ref, path);
-		if (r > 0)
-			r = git_ref_leave(ref, LEAVE_GIT_HELD, "%s",
-					  buf_str(&why));
-	}
-	return r < 0 ? r : 0;
 }
 
 /* Each path once, the first FILES_SHOWN of them in order. */
@@ -239,13 +164,13 @@ int git_lab_list_files(struct git_lab *lab)
 
 	for (size_t i = 0; i < lab->g->n && r >= 0 && listed < LISTED_MAX; i++) {
 		struct git_ref *ref = &lab->g->refs[i];
-		AUTO_BUF struct buf paths = BUF_INIT(PATHS_MAX);
+		AUTO_BUF struct buf paths = BUF_INIT(GIT_PATHS_MAX);
 		AUTO_BUF struct buf why = BUF_INIT(2048);
 
 		if (ref->left || !ref->ahead || str_eq(ref->name, "refs/stash"))
 			continue;
 		listed++;
-		r = list_paths(lab, ref, &paths, &why);
+		r = git_lab_list_paths(lab, ref, &paths, &why);
 		if (r != 0 || paths.len == 0)
 			continue;
 		ref->files = show_files(&paths);
@@ -276,23 +201,14 @@ int git_lab_copy_index(struct git_lab *lab)
 	return r < 0 ? r : io_write_all(to, buf_str(&text), text.len);
 }
 
-/* The tree without an entry, which git knows without having it. */
-static const char *empty_tree(const struct git_lab *lab)
-{
-	return lab->g->repo.id_len == 64
-		       ? "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b9"
-			 "39dd74decc5321"
-		       : "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
-}
-
 int git_lab_index(struct git_lab *lab, const char *from, const char *to,
 		  bool force, struct buf *why)
 {
+	const char *empty = git_lab_empty_tree(lab);
 	const char *const merge[] = {"read-tree", "-i", "-m",
-				     from[0] ? from : empty_tree(lab),
-				     to[0] ? to : empty_tree(lab), NULL};
-	const char *const fresh[] = {"read-tree",
-				     to[0] ? to : empty_tree(lab), NULL};
+				     from[0] ? from : empty,
+				     to[0] ? to : empty, NULL};
+	const char *const fresh[] = {"read-tree", to[0] ? to : empty, NULL};
 	int r = git_lab_copy_index(lab);
 
 	if (r < 0)

@@ -285,6 +285,26 @@ static int keep_existing(struct git_lab *lab, struct buf *why)
 				 : 0;
 }
 
+/* The older entries of its stash, to which its log alone leads. */
+static int add_stashed(struct git_lab *lab)
+{
+	struct git_repo *repo = &lab->g->repo;
+	AUTO_BUF struct buf log = BUF_INIT(4u << 20);
+	int r = io_read_file(repo->fd, "logs/refs/stash", &log);
+
+	if (r < 0 || strlen(buf_str(&log)) != log.len)
+		return r == -ENOMEM ? r : 0;
+	for (const char *at = buf_str(&log); *at; at++) {
+		if (strcspn(at, "\n") > 2 * repo->id_len + 1)
+			buf_addf(&lab->known, "%.*s\n", (int)repo->id_len,
+				 at + repo->id_len + 1);
+		at += strcspn(at, "\n");
+		if (!*at)
+			break;
+	}
+	return lab->known.failed;
+}
+
 static int find_known(struct git_lab *lab, struct buf *why)
 {
 	struct git_repo *repo = &lab->g->repo;
@@ -296,7 +316,9 @@ static int find_known(struct git_lab *lab, struct buf *why)
 		if (lab->g->refs[i].old.id[0])
 			buf_addf(&lab->known, "%s\n", lab->g->refs[i].old.id);
 	}
-	r = git_repo_each_loose(repo, "refs", add_known, lab);
+	r = add_stashed(lab);
+	if (r == 0)
+		r = git_repo_each_loose(repo, "refs", add_known, lab);
 	for (size_t i = 0; i < repo->packed.n && r == 0; i++)
 		r = add_known(lab, repo->packed.refs[i].name);
 	return r < 0 ? fail(lab, r, "list what the host has")

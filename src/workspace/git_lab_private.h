@@ -11,7 +11,23 @@ int git_lab_add_tips(struct git_lab *lab, const struct git_ref *r,
 /* Fills how many commits each one brings. 0 or negative. */
 int git_lab_count(struct git_lab *lab);
 
-/* Leaves those whose commits touch what is protected. 0 or negative. */
+#define GIT_PATHS_MAX (256u << 20)
+
+/*
+ * Appends what the new commits of a reference touch (NULL: of all that are
+ * neither left nor named): status, path, status, ... each ended by NUL. A merge
+ * touches what none of its sides has that way. As git_lab_run.
+ */
+int git_lab_list_paths(struct git_lab *lab, const struct git_ref *only,
+		       struct buf *paths, struct buf *why);
+
+/* The tree without an entry, which git knows without having it. */
+const char *git_lab_empty_tree(const struct git_lab *lab);
+
+/*
+ * Leaves those that would bring what is protected: by their new commits, or by
+ * what would be checked out. 0 or negative.
+ */
 int git_lab_check_paths(struct git_lab *lab, const struct promote_layer *l);
 
 /* Notes which files the new commits of each reference change. 0 or negative. */

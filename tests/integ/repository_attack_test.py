@@ -270,6 +270,123 @@ def names_that_git_makes_for_nobody_and_a_tag_over_a_branch_stay_out(box):
     sound(box)
 
 
+def offer(box, path='.envrc'):
+    """What somebody offered and the host has fetched: it has the commits, and
+    has never checked them out."""
+    plant(box)
+    git(box, 'checkout', '-q', '-b', 'pr')
+    box.write(path, 'evil')
+    git(box, 'add', '-f', path)
+    git(box, 'commit', '-q', '-m', 'pr')
+    git(box, 'update-ref', 'refs/remotes/origin/pr', 'pr')
+    git(box, 'checkout', '-q', 'main')
+    git(box, 'branch', '-q', '-D', 'pr')
+    time.sleep(0.02)
+
+
+def nothing_came(box, path='.envrc'):
+    equal(git(box, 'ls-files', path), '')
+    git(box, 'checkout', '-q', '.')
+    check(not os.path.exists(f'{box.source}/{path}'), path)
+    sound(box)
+
+
+@case
+def a_commit_that_the_host_has_already_brings_nothing_protected(box):
+    for script, name in (
+            ('git reset -q --hard origin/pr', 'refs/heads/main'),
+            ('git merge -q origin/pr', 'refs/heads/main'),
+            ('git merge -q --no-ff -m m origin/pr', 'refs/heads/main'),
+            ('git branch fix origin/pr', 'refs/heads/fix'),
+            ('git tag fix origin/pr', 'refs/tags/fix'),
+            ('git tag -a -m fix fix origin/pr', 'refs/tags/fix'),
+            ('git update-ref refs/heads/main origin/pr', 'refs/heads/main'),
+            ('git checkout -q --detach origin/pr', 'HEAD')):
+        subprocess.run(['rm', '-rf', box.source], check=True)
+        os.mkdir(box.source)
+        offer(box)
+        task = work(box, script, '--json').json()['id']
+        found = told(box, task)
+        state, why = result(found, name)
+        equal(state, 'held back', script)
+        within(why, 'checked out, it changes ".envrc": ', script)
+        nothing_came(box)
+        # Who asks for it by name has seen what it brings.
+        found = told(box, task, '--held', f'.git/{name}', '--only',
+                     f'.git/{name}')
+        equal(result(found, name)[0], 'promoted', script)
+
+
+@case
+def what_the_policy_protects_or_hides_does_not_come_by_an_old_commit(box):
+    for field, text in (('protect', 'files.protect'), ('deny', 'files.deny')):
+        subprocess.run(['rm', '-rf', box.source], check=True)
+        os.mkdir(box.source)
+        offer(box, 'ci/run')
+        policy = f'{box.top}/own.yaml'
+        with open(policy, 'w', encoding='ascii') as f:
+            f.write('version: 1\nextends: offline\n'
+                    f'files: {{{field}: ["ci/**"]}}\n')
+        task = work(box, 'git reset -q --soft origin/pr', '--policy', policy,
+                    '--json').json()['id']
+        state, why = result(told(box, task), 'refs/heads/main')
+        equal(state, 'held back', field)
+        within(why, f'"ci/run": {text}')
+        nothing_came(box, 'ci/run')
+
+
+@case
+def a_merge_does_not_revive_what_the_host_took_away(box):
+    plant(box)
+    box.write('.envrc', 'evil')
+    git(box, 'add', '.')
+    git(box, 'commit', '-q', '-m', 'with')
+    git(box, 'rm', '-q', '.envrc')
+    git(box, 'commit', '-q', '-m', 'without')
+    time.sleep(0.02)
+    # The tree is that of one of its sides, so it adds nothing to both.
+    work(box, """m=$(git commit-tree -p HEAD -p HEAD~1 -m m HEAD~1^{tree})
+        git reset -q --hard $m; git branch other HEAD^1
+        git branch -f revived $m""")
+    found = told(box)
+    for name in ('main', 'revived'):
+        equal(result(found, f'refs/heads/{name}')[0], 'held back', name)
+        within(result(found, f'refs/heads/{name}')[1], '".envrc"', name)
+    equal(result(found, 'refs/heads/other')[0], 'promoted')
+    nothing_came(box)
+
+
+@case
+def a_head_on_another_branch_of_the_host_brings_nothing_protected(box):
+    offer(box)
+    git(box, 'branch', 'local', 'origin/pr')
+    time.sleep(0.02)
+    work(box, 'git checkout -q local')
+    found = told(box)
+    equal(result(found, 'HEAD')[0], 'held back')
+    within(result(found, 'HEAD')[1], 'checked out, it changes ".envrc": ')
+    equal(git(box, 'symbolic-ref', 'HEAD'), 'refs/heads/main')
+    nothing_came(box)
+
+
+@case
+def an_entry_of_the_stash_brings_nothing_protected(box):
+    offer(box)
+    # One of the host's own holds such a file, and that is the host's.
+    box.write('.vscode/tasks.json', '{}')
+    git(box, 'stash', '-q', '-u')
+    time.sleep(0.02)
+    work(box, 'echo 2 >>a; git stash -q')
+    equal(result(told(box), 'refs/stash')[0], 'promoted')
+    work(box, """w=$(git commit-tree -p HEAD -p origin/pr -m w origin/pr^{tree})
+        git stash store -m w $w""")
+    found = told(box)
+    equal(result(found, 'refs/stash')[0], 'held back')
+    within(result(found, 'refs/stash')[1], '".envrc"')
+    equal(len(git(box, 'stash', 'list').splitlines()), 2)
+    sound(box)
+
+
 @case
 def more_references_than_anybody_reads_are_refused(box):
     plant(box)
