@@ -35,16 +35,28 @@ static int read_task(int task_fd, struct policy *p, struct record *r,
 }
 
 /* Does its keeper live? A command at work on what it left is not it. */
-static bool is_running(int task_fd)
+static int check_running(int task_fd, const char *id, struct error *err)
 {
+	bool alive = state_task_alive(task_fd);
 	struct record r;
-	bool ended;
 
-	if (!state_task_alive(task_fd) || record_read(task_fd, &r, NULL) < 0)
-		return state_task_alive(task_fd);
-	ended = r.state == RECORD_ENDED;
+	if (record_read(task_fd, &r, NULL) < 0)
+		record_init(&r);
+	if (alive && r.state != RECORD_ENDED) {
+		record_done(&r);
+		return 0;
+	}
+	if (r.limit)
+		error_set(err, -ESRCH,
+			  "%s is not running: limit: %s stopped it; pinfold ps "
+			  "%s tells more",
+			  id, r.limit, id);
+	else
+		error_set(err, -ESRCH, "%s is not running; pinfold ps %s tells "
+				       "how it ended",
+			  id, id);
 	record_done(&r);
-	return !ended;
+	return -ESRCH;
 }
 
 int task_connect(const char *want, struct front *f, char id[STATE_ID_SIZE],
@@ -61,9 +73,9 @@ int task_connect(const char *want, struct front *f, char id[STATE_ID_SIZE],
 		r = state_task_open(&state, want, NULL, id, &task_fd, err);
 	if (r < 0)
 		return r;
-	if (!is_running(task_fd))
-		return error_set(err, -ESRCH, "%s is not running; pinfold ps "
-				 "%s tells how it ended", id, id);
+	r = check_running(task_fd, id, err);
+	if (r < 0)
+		return r;
 	*ret_fd = steal_fd(&task_fd);
 	runtime = state_runtime_dir(&dir, err);
 	if (runtime < 0)

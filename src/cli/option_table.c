@@ -473,9 +473,9 @@ const struct verb_row verb_rows[] = {
 		.manual =
 "Removes all that is left of each TASK: its record, its policy, what its "
 "commands printed. A task that runs is refused, and so is one that holds "
-"changes, unless --changes is given; of --all and --older-than such tasks are "
-"left out. What was promoted of a removed task stays, but cannot be undone any "
-"more. Records without changes go by themselves after 90 days.\n\n"
+"changes or what undo would take back, unless --changes is given; of --all and "
+"--older-than such tasks are left out. What was promoted of a removed task "
+"stays, but cannot be undone any more. Records without changes go by themselves after 90 days.\n\n"
 "\tpinfold rm t-6znkfzn6nj57pmgo\n"
 "\tpinfold rm --older-than 7d",
 	},

@@ -9,8 +9,10 @@
 #include "cli/pick.h"
 #include "cli/report.h"
 #include "schema/json.h"
+#include "workspace/taken.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -31,12 +33,46 @@ static void rm_done(struct rm *rm)
 
 #define AUTO_RM __attribute__((cleanup(rm_done)))
 
-/* 1: it may go, 0: it holds changes, -EBUSY: it runs. */
+/* Could undo take anything back that was promoted of this task? */
+static bool serves_undo(const struct pick *p)
+{
+	char name[STATE_WRITE_NAME_MAX];
+	unsigned last = 0;
+	bool found = taken_last(p->fd, true, &last) == 0 && last > 0;
+
+	for (size_t i = 0; !found; i++) {
+		AUTO_CLOSE int fd = -1;
+
+		state_write_name(i, name);
+		fd = openat(p->fd, name,
+			    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (fd < 0)
+			break;
+		found = taken_last(fd, true, &last) == 0 && last > 0;
+	}
+	return found;
+}
+
+/* 1: it may go, 0: it holds what is nowhere else, -EBUSY: it runs. */
 static int may_go(struct rm *rm, const struct pick *p, struct error *err)
 {
 	if (p->alive)
 		return pick_busy(p, err);
-	return rm->changes || !state_task_has_pending(p->fd);
+	return rm->changes ||
+	       !(state_task_has_pending(p->fd) || serves_undo(p));
+}
+
+static int refuse_held(const struct pick *p, struct error *err)
+{
+	if (state_task_has_pending(p->fd))
+		return error_set(err, -ENOTEMPTY,
+				 "%s holds changes: see pinfold diff %s; "
+				 "pinfold rm --changes %s removes them too",
+				 p->id, p->id, p->id);
+	return error_set(err, -ENOTEMPTY,
+			 "%s was promoted, and pinfold undo %s needs it; "
+			 "pinfold rm --changes %s removes it all the same",
+			 p->id, p->id, p->id);
 }
 
 static int remove_one(struct rm *rm, const struct pick *p, struct error *err)
@@ -68,10 +104,7 @@ static int remove_named(struct rm *rm, const struct options *o,
 		if (r == 0)
 			r = may_go(rm, &p, err);
 		if (r == 0)
-			return error_set(err, -ENOTEMPTY,
-					 "%s holds changes: see pinfold diff "
-					 "%s; pinfold rm --changes %s removes "
-					 "them too", p.id, p.id, p.id);
+			return refuse_held(&p, err);
 		if (r > 0)
 			r = remove_one(rm, &p, err) < 0 ? -1 : 1;
 	}
@@ -145,7 +178,8 @@ static void say_kept(const struct rm *rm)
 	if (rm->kept.n == 0)
 		return;
 	buf_addf(&text,
-		 "%zu task%s left for %s changes (--changes removes %s too)",
+		 "%zu task%s left for %s changes, or for pinfold undo "
+		 "(--changes removes %s too)",
 		 rm->kept.n, rm->kept.n == 1 ? " is" : "s are",
 		 rm->kept.n == 1 ? "its" : "their",
 		 rm->kept.n == 1 ? "it" : "them");

@@ -412,11 +412,21 @@ def wall_stops_a_sleeper_with_status_124(box):
 @case
 def wall_lets_the_command_end_itself_within_the_grace(box):
     r = box.sh('trap "echo bye; exit 0" TERM; while :; do sleep 0.05; done',
-               '--timeout', '500ms')
+               '--timeout', f'{patient(500):.0f}ms')
     r.expect(124, out=b'bye\n')
     r = box.sh('trap "" TERM; while :; do sleep 0.05; done', '--timeout',
                '500ms', '--grace', '500ms').expect(124)
     check(r.seconds < patient(20), r.seconds)
+
+
+@case
+def who_comes_after_a_limit_is_told_its_name(box):
+    task = box.start('--limit', 'wall=1s')
+    wait_for(lambda: task not in box.pinfold('ps').out.decode(), 20, 'its end')
+    for words in (['exec', task, '--', 'true'], ['stop', task]):
+        box.pinfold(*words).expect(
+            125, text=f'{task} is not running: limit: wall stopped it')
+    box.started.remove(task)
 
 
 @case
@@ -426,8 +436,9 @@ def idle_stops_who_prints_and_takes_nothing(box):
 
 @case
 def idle_does_not_stop_who_goes_on_printing(box):
-    box.sh('i=0; while [ $i -lt 15 ]; do echo $i; sleep 0.1; i=$((i+1)); done',
-           '--limit', 'idle=1s').expect(0)
+    box.sh('i=0; while [ $i -lt 15 ]; do echo $i; '
+           f'sleep {patient(0.1)}; i=$((i+1)); done',
+           '--limit', f'idle={patient(1000):.0f}ms').expect(0)
 
 
 @case

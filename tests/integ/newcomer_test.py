@@ -622,16 +622,18 @@ def rm_by_age_removes_the_old_and_says_what_it_left(box):
         raise Skip('the state directory is not this test\'s own')
     old = box.run('--json', '--', 'true').json()['id']
     held = box.sh('echo x >new', '--json').json()['id']
+    taken = box.sh('echo x >taken', '--json').json()['id']
+    box.pinfold('promote', '--yes', taken).expect(0)
     running = box.start()
     r = box.pinfold('rm', '--older-than', '1h').expect(0, out=b'')
     equal(r.err, b'')
     time.sleep(0.02)
     r = box.pinfold('rm', '--older-than', '10ms', '--json').expect(0)
     report = json.loads(r.out)
-    equal((report['removed'], report['kept']), ([old], [held]))
-    within(r.text(), '1 task is left for its changes')
+    equal((report['removed'], report['kept']), ([old], [taken, held]))
+    within(r.text(), '2 tasks are left for their changes, or for pinfold undo')
     box.pinfold('rm', '--all', '--changes').expect(
-        0, out=f'{held} removed\n'.encode())
+        0, out=f'{taken} removed\n{held} removed\n'.encode())
     box.exec(running, '--', 'true').expect(0)
     box.kill(running)
 
