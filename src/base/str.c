@@ -271,7 +271,7 @@ bool path_is_below(const char *path, const char *dir)
 {
 	size_t n = strlen(dir);
 
-	if (n == 1)
+	if (str_eq(dir, "/"))
 		return path[0] == '/';
 	return !strncmp(path, dir, n) && (path[n] == '\0' || path[n] == '/');
 }

@@ -63,7 +63,10 @@ bool str_is_utf8(const char *s, size_t len);
  */
 bool path_is_normal(const char *path);
 
-/* True if path is dir or lies below it; both normal. */
+/*
+ * True if path is dir or lies below it; both normal, or both without the slash
+ * at the beginning.
+ */
 bool path_is_below(const char *path, const char *dir);
 
 #endif

@@ -178,6 +178,10 @@ static void below_ends_at_a_component(void **state)
 	assert_true(path_is_below("/", "/"));
 	assert_false(path_is_below("/ab", "/a"));
 	assert_false(path_is_below("/", "/a"));
+	assert_true(path_is_below("a", "a"));
+	assert_true(path_is_below("a/b", "a"));
+	assert_false(path_is_below("b", "a"));
+	assert_false(path_is_below("ab", "a"));
 }
 
 static void white_space_at_the_ends_is_cut(void **state)
