@@ -1,5 +1,6 @@
 #include "workspace/git_name.h"
 
+#include "base/cleanup.h"
 #include "base/str.h"
 
 #include <stdio.h>
@@ -32,6 +33,13 @@ static bool has_forbidden(const char *name)
 	return strstr(name, "..") || strstr(name, "@{");
 }
 
+/* What git keeps in .git by itself: HEAD, FETCH_HEAD and the like. */
+static bool is_of_git(const char *name)
+{
+	return str_ends(name, "HEAD") &&
+	       name[strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_")] == '\0';
+}
+
 /* What git itself does not make: options to those who write scripts, HEAD. */
 static bool is_misleading(const char *name)
 {
@@ -39,7 +47,7 @@ static bool is_misleading(const char *name)
 			      : str_starts(name, "refs/tags/") ? name + 10
 							       : NULL;
 
-	return shorter && (shorter[0] == '-' || str_eq(shorter, "HEAD"));
+	return shorter && (shorter[0] == '-' || is_of_git(shorter));
 }
 
 const char *git_name_fault(const char *name)
@@ -87,6 +95,55 @@ const char *git_name_short(const char *name, char buf[GIT_NAME_MAX])
 		return str_eq(name, "refs/stash") ? name + 5 : name;
 	snprintf(buf, GIT_NAME_MAX, "tag %s", name + 10);
 	return buf;
+}
+
+/* How git completes what it is given: the first that exists is meant. */
+static const struct rule {
+	const char *before, *after;
+} rules[] = {
+	{"", ""},
+	{"refs/", ""},
+	{"refs/tags/", ""},
+	{"refs/heads/", ""},
+	{"refs/remotes/", ""},
+	{"refs/remotes/", "/HEAD"},
+};
+
+/* Is name what the rule makes of some form? */
+static bool find_form(const struct rule *rule, const char *name,
+		      char form[GIT_NAME_MAX])
+{
+	size_t n = strlen(name), before = strlen(rule->before),
+	       after = strlen(rule->after);
+
+	if (n <= before + after || n >= GIT_NAME_MAX ||
+	    !str_starts(name, rule->before) || !str_ends(name, rule->after))
+		return false;
+	n -= before + after;
+	memcpy(form, name + before, n);
+	form[n] = '\0';
+	return true;
+}
+
+int git_name_each_rival(const char *name,
+			int (*fn)(void *arg, const char *form,
+				  const char *rival),
+			void *arg)
+{
+	char form[GIT_NAME_MAX], rival[GIT_NAME_MAX + 32];
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(rules); i++) {
+		if (!find_form(&rules[i], name, form))
+			continue;
+		for (size_t k = 0; k < ARRAY_SIZE(rules) && r == 0; k++) {
+			snprintf(rival, sizeof(rival), "%s%s%s",
+				 rules[k].before, form, rules[k].after);
+			if (str_starts(rival, "refs/") && !str_eq(rival, name))
+				r = fn(arg, form, rival);
+		}
+	}
+	return r;
 }
 
 bool git_names_clash(const char *a, const char *b)

@@ -23,6 +23,16 @@ const char *git_name_kind(const char *name);
 /* What a user calls it: "x" for refs/heads/x, "tag x", "stash". */
 const char *git_name_short(const char *name, char buf[GIT_NAME_MAX]);
 
+/*
+ * Calls fn for each other reference that some form of name, short or not, may
+ * mean as well by the rules of gitrevisions(7), until it returns other than 0,
+ * and returns that. form: as one would write it.
+ */
+int git_name_each_rival(const char *name,
+			int (*fn)(void *arg, const char *form,
+				  const char *rival),
+			void *arg);
+
 /* Is one a directory on the way to the other? git cannot have both. */
 bool git_names_clash(const char *a, const char *b);
 

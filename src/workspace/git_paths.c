@@ -179,21 +179,6 @@ static int add_stash(struct pairs *p)
 	return r;
 }
 
-/* The commit that is checked out on the host, or "". */
-static int find_out(struct git_lab *lab, char id[GIT_ID_MAX + 1])
-{
-	struct git_repo *repo = &lab->g->repo;
-	struct git_value now = {0};
-	int r = 0;
-
-	if (repo->head.ref[0])
-		r = git_repo_value(repo, repo->head.ref, &now);
-	else
-		memcpy(now.id, repo->head.id, sizeof(now.id));
-	memcpy(id, now.id, sizeof(now.id));
-	return r == -EBADMSG ? 0 : r;
-}
-
 /* What HEAD is to be on, in the task's view. */
 static int add_head(struct pairs *p, const char *out)
 {
@@ -313,8 +298,11 @@ static int check_trees(struct git_lab *lab, const struct promote_layer *l,
 	AUTO_PAIRS struct pairs p = {.lab = lab, .layer = l,
 				     .names = BUF_INIT(NAMES_MAX)};
 	char out[GIT_ID_MAX + 1];
-	int r = find_out(lab, out);
+	int r = git_repo_out(&lab->g->repo, out);
 
+	/* Where that is no branch with a commit, all is new. */
+	if (r == -EBADMSG)
+		r = 0;
 	for (size_t i = 0; i < lab->g->n && r == 0; i++) {
 		p.ref = &lab->g->refs[i];
 		if (str_eq(p.ref->name, "HEAD") == heads)

@@ -192,6 +192,18 @@ int git_read_head(int dir_fd, const char *name, size_t id_len,
 	return r < 0 ? r : parse_head(buf_str(&text), id_len, ret);
 }
 
+/* A directory is no file: an empty one is left behind by git at times. */
+static int read_loose(struct git_repo *g, int dir_fd, const char *name,
+		      struct git_head *head, struct git_value *ret)
+{
+	int r = git_read_head(dir_fd, name, g->id_len, head, &ret->st);
+
+	if (r != -EBADMSG || !S_ISDIR(ret->st.st_mode))
+		return r;
+	ret->dir = true;
+	return -ENOENT;
+}
+
 int git_repo_value(struct git_repo *g, const char *name,
 		   struct git_value *ret)
 {
@@ -201,7 +213,7 @@ int git_repo_value(struct git_repo *g, const char *name,
 
 	*ret = (struct git_value){0};
 	if (dir_fd >= 0)
-		r = git_read_head(dir_fd, base, g->id_len, &head, &ret->st);
+		r = read_loose(g, dir_fd, base, &head, ret);
 	if (r == -ENOENT || r == -ENOTDIR) {
 		ret->st = (struct stat){0};
 		if (id)
@@ -210,10 +222,22 @@ int git_repo_value(struct git_repo *g, const char *name,
 	}
 	if (r < 0 || head.ref[0])
 		return r < 0 && r != -ELOOP && r != -EXDEV ? r : -EBADMSG;
-	/* An empty directory in its place is none. */
 	ret->loose = true;
 	memcpy(ret->id, head.id, g->id_len);
 	return 0;
+}
+
+int git_repo_out(struct git_repo *g, char id[GIT_ID_MAX + 1])
+{
+	struct git_value now = {0};
+	int r = 0;
+
+	if (g->head.ref[0])
+		r = git_repo_value(g, g->head.ref, &now);
+	else
+		memcpy(now.id, g->head.id, sizeof(now.id));
+	memcpy(id, now.id, sizeof(now.id));
+	return r;
 }
 
 static int each_entry(struct walk *w, const char *dir, const char *name,

@@ -54,12 +54,16 @@ void git_repo_done(struct git_repo *g);
 struct git_value {
 	char id[GIT_ID_MAX + 1]; /* "": there is none */
 	bool loose;		 /* it has a file, which is st */
+	bool dir;		 /* a directory is in the file's place */
 	struct stat st;
 };
 
 /* 0; -EBADMSG for a link, a symbolic reference or the like; or negative. */
 int git_repo_value(struct git_repo *g, const char *name,
 		   struct git_value *ret);
+
+/* The commit that is checked out; "" where its branch has none. As that. */
+int git_repo_out(struct git_repo *g, char id[GIT_ID_MAX + 1]);
 
 /*
  * Reads the file dir_fd/name of a reference, or HEAD, into ret. 0, -EBADMSG, or

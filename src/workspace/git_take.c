@@ -97,22 +97,46 @@ static int judge_place(struct plan *p, struct git_ref *r)
 			     buf_str(&quoted));
 }
 
-/* git takes a name for the tag's before it takes it for the branch's. */
+struct rival {
+	struct git_repo *repo;
+	char form[GIT_NAME_MAX], name[GIT_NAME_MAX + 32];
+};
+
+static int find_rival(void *arg, const char *form, const char *name)
+{
+	struct rival *v = arg;
+	struct git_value value;
+	int r = git_repo_value(v->repo, name, &value);
+
+	/* One that refers to another one is one too: origin/HEAD. */
+	if (r != -EBADMSG && (r < 0 || !value.id[0]))
+		return r;
+	snprintf(v->form, sizeof(v->form), "%s", form);
+	snprintf(v->name, sizeof(v->name), "%s", name);
+	return 1;
+}
+
+/*
+ * A new name may not take the place of one that the host knows, nor be taken
+ * for one: git says so at best, and goes on.
+ */
 static int judge_shadow(struct plan *p, struct git_ref *r)
 {
-	struct git_value value;
-	char branch[GIT_NAME_MAX + 16];
+	AUTO_BUF struct buf form = BUF_INIT(4096);
+	AUTO_BUF struct buf name = BUF_INIT(4096);
+	struct rival v = {.repo = &p->git.repo};
 	int e;
 
-	if (!str_starts(r->name, "refs/tags/") || r->old.id[0] || !r->new[0])
+	if (r->old.id[0] || !r->new[0])
 		return 0;
-	snprintf(branch, sizeof(branch), "refs/heads/%s", r->name + 10);
-	e = git_repo_value(&p->git.repo, branch, &value);
-	if (e < 0 || !value.id[0])
-		return e < 0 ? e : 0;
+	e = git_name_each_rival(r->name, find_rival, &v);
+	if (e <= 0)
+		return e;
+	str_quote(&form, v.form, 200);
+	str_quote(&name, v.name, 200);
 	return git_ref_leave(r, LEAVE_GIT_HELD,
-			     "there is a branch of this name, which the host's "
-			     "git would take for the tag");
+			     "%s would mean this one or %s, which the host has",
+			     buf_str(&form), buf_str(&name));
 }
 
 /* What holds unless it was named. */
@@ -278,9 +302,9 @@ static int find_out(struct git_changes *g, struct out *o)
 	int r;
 
 	*o = (struct out){.head = find_taken(g, "HEAD")};
-	r = read_value(&g->repo, now->ref, o->old);
-	if (!now->ref[0])
-		memcpy(o->old, now->id, sizeof(o->old));
+	r = git_repo_out(&g->repo, o->old);
+	if (r == -EBADMSG)
+		r = 0;
 	if (r == 0 && o->head && o->head->new_ref[0])
 		r = follow(g, o);
 	if (r < 0)

@@ -30,6 +30,7 @@ static void names_follow_the_rules_of_git(void **state)
 		"refs/heads/a?", "refs/heads/a*", "refs/heads/a[",
 		"refs/heads/a\\b", "refs/heads/a\x7f", "refs/heads/a\nb",
 		"refs/heads/a@{1}", "/refs/heads/x", "refs/heads/x/",
+		"refs/heads/HEAD", "refs/tags/FETCH_HEAD", "refs/heads/-x",
 	};
 	char name[2048] = "refs/heads/";
 
@@ -42,6 +43,45 @@ static void names_follow_the_rules_of_git(void **state)
 	}
 	memset(name + 11, 'x', 1000);
 	assert_non_null(git_name_fault(name));
+}
+
+static int find_rival(void *arg, const char *form, const char *rival)
+{
+	const char *const *wanted = arg;
+
+	return str_eq(form, wanted[0]) && str_eq(rival, wanted[1]);
+}
+
+static void a_name_has_all_rivals_that_git_would_take_for_it(void **state)
+{
+	static const char *const found[][3] = {
+		{"refs/tags/a", "a", "refs/heads/a"},
+		{"refs/heads/a", "a", "refs/tags/a"},
+		{"refs/heads/a", "a", "refs/remotes/a/HEAD"},
+		{"refs/heads/o/a", "o/a", "refs/remotes/o/a"},
+		{"refs/heads/a", "heads/a", "refs/tags/heads/a"},
+		{"refs/tags/heads/a", "heads/a", "refs/heads/a"},
+		{"refs/heads/refs/tags/a", "refs/tags/a", "refs/tags/a"},
+		{"refs/tags/a", "refs/tags/a", "refs/heads/refs/tags/a"},
+		{"refs/stash", "stash", "refs/heads/stash"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(found); i++) {
+		if (git_name_each_rival(found[i][0], find_rival,
+					(void *)&found[i][1]) != 1)
+			fail_msg("%s has not %s", found[i][0], found[i][2]);
+	}
+	/* Not itself, and nothing that is no reference. */
+	assert_int_equal(git_name_each_rival(
+				 "refs/heads/a", find_rival,
+				 (void *)(const char *[]){"a",
+							  "refs/heads/a"}),
+			 0);
+	assert_int_equal(git_name_each_rival(
+				 "refs/heads/a", find_rival,
+				 (void *)(const char *[]){"a", "a"}),
+			 0);
 }
 
 static void kinds_that_tell_of_others_are_left(void **state)
@@ -335,6 +375,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_follow_the_rules_of_git),
+		cmocka_unit_test(
+			a_name_has_all_rivals_that_git_would_take_for_it),
 		cmocka_unit_test(kinds_that_tell_of_others_are_left),
 		EACH(packed_references_are_found_and_taken_out),
 		EACH(packed_references_that_git_did_not_write_are_none),
