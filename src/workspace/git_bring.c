@@ -117,7 +117,7 @@ int git_lab_list_paths(struct git_lab *lab, const struct git_ref *only,
 {
 	static const char *const argv[] = {
 		"diff-tree", "--stdin", "-r", "-c", "--root", "-z",
-		"--name-status", "--no-renames", "--no-commit-id", NULL};
+		"--raw", "--no-renames", "--no-commit-id", NULL};
 	AUTO_BUF struct buf commits = BUF_INIT(GIT_PATHS_MAX);
 	int r = list_commits(lab, only, &commits, why);
 
@@ -127,18 +127,58 @@ int git_lab_list_paths(struct git_lab *lab, const struct git_ref *only,
 			   paths, why);
 }
 
-/* Each path once, the first FILES_SHOWN of them in order. */
+/*
+ * The commit that a submodule is at by this status of git's, or NULL: a colon
+ * for each side, their modes and the new one, their ids and the new one.
+ */
+static const char *find_gitlink(const char *status)
+{
+	size_t sides = strspn(status, ":");
+	const char *at = status + sides;
+
+	for (size_t i = 0; i < sides && at; i++)
+		at = strchr(at, ' ') ? strchr(at, ' ') + 1 : NULL;
+	if (!at || !str_starts(at, "160000 "))
+		return NULL;
+	for (size_t i = 0; i <= sides && at; i++)
+		at = strchr(at, ' ') ? strchr(at, ' ') + 1 : NULL;
+	return at;
+}
+
+/* A path that is listed, with what is to be said of a submodule. -ENOMEM. */
+static int add_file(struct strlist *all, struct strlist *submodules,
+		    struct buf *text, const char *status, const char *path)
+{
+	const char *id = find_gitlink(status);
+
+	/* The newest commit tells first where a submodule is. */
+	if (id && submodules->n < FILES_SHOWN &&
+	    !strlist_has(submodules, path)) {
+		buf_add_str(text, "submodule ");
+		str_quote_odd(text, path, FILE_SHOWN);
+		buf_addf(text, " is at %.7s, and its own commits stay in the "
+			       "task\n",
+			 id);
+		if (strlist_add(submodules, path) < 0)
+			return -ENOMEM;
+	}
+	return strlist_add(all, path);
+}
+
+/* Submodules, and each path once, the first FILES_SHOWN of them in order. */
 static char *show_files(const struct buf *paths)
 {
 	const char *at = buf_str(paths), *end = at + paths->len;
 	AUTO_STRLIST struct strlist all = {0};
+	AUTO_STRLIST struct strlist submodules = {0};
 	AUTO_BUF struct buf text = BUF_INIT(FILES_MAX);
 	size_t shown = 0, n = 0;
 
 	while (at < end) {
 		const char *path = at + strlen(at) + 1;
 
-		if (path >= end || strlist_add(&all, path) < 0)
+		if (path >= end ||
+		    add_file(&all, &submodules, &text, at, path) < 0)
 			break;
 		at = path + strlen(path) + 1;
 	}

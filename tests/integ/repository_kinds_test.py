@@ -195,6 +195,29 @@ def a_submodule_is_held_back_and_its_new_commit_is_told(box):
 
 
 @case
+def a_commit_of_a_submodule_that_stays_is_told_with_the_branch(box):
+    plant(box)
+    other = f'{box.home}/other'
+    subprocess.run(['git', 'init', '-q', other], check=True, env=box.env)
+    git(box, 'commit', '-q', '--allow-empty', '-m', 'sub', cwd=other)
+    git(box, '-c', 'protocol.file.allow=always', 'submodule', '--quiet', 'add',
+        other, 'sub')
+    git(box, 'commit', '-q', '-m', 'with a submodule')
+    r = work(box, """cd sub; for n in 1 2; do
+        git commit -q --allow-empty -m $n; cd ..; git commit -qam bump; cd sub
+        done; git rev-parse HEAD; cd ..; git checkout -q -b side HEAD~2
+        echo s >s; git add s; git commit -qm s; git checkout -q main
+        git merge -q --no-edit side""")
+    at = r.out.decode()[:7]
+    text = f'     submodule sub is at {at}, and its own commits stay in the ' \
+           'task\n     s\n     sub\n'
+    out = promote(box).out.decode()
+    within(out, text)
+    equal(out.count('submodule sub'), 1)
+    sound(box)
+
+
+@case
 def pointers_of_large_files_come_as_they_are(box):
     plant(box)
     pointer = ('version https://git-lfs.github.com/spec/v1\noid sha256:'
