@@ -427,7 +427,10 @@ static int refuse(const struct promote *p, int r, const struct error *err)
 /* The exit status: 1 where something that was to come did not. */
 static int show(struct promote *p)
 {
-	bool conflicts = p->total.left[LEAVE_CONFLICT] + p->total.skipped > 0;
+	bool short_of = p->total.left[LEAVE_CONFLICT] +
+				p->total.left[LEAVE_REFUSED] +
+				p->total.skipped >
+			0;
 	int r;
 
 	if (!p->done && promote_to_do(p) > 0) {
@@ -435,7 +438,7 @@ static int show(struct promote *p)
 		return 1;
 	}
 	r = promote_show(p);
-	return r == 0 && conflicts ? 1 : r;
+	return r == 0 && short_of ? 1 : r;
 }
 
 int verb_promote(const struct options *o)

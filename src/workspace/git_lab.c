@@ -154,13 +154,48 @@ static void make_view(const struct git_lab *lab, enum git_view how,
 		add_dir(v, repo->alternates[i], NULL, 0);
 }
 
-/* The first thing that git said, for a line of ours. */
-static void take_words(int fd, struct buf *why)
+/* Is this what git says where it could not write? */
+static bool is_about_space(char *text)
 {
-	char text[2048], *line = text;
+	static const char *const ends[] = {": No space left on device",
+					   ": Disk quota exceeded",
+					   ": Input/output error",
+					   ": write error", "Out of diskspace"};
+	char *save = NULL;
+
+	for (char *line = strtok_r(text, "\n", &save); line;
+	     line = strtok_r(NULL, "\n", &save)) {
+		for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+			if (str_ends(line, ends[i]))
+				return true;
+		}
+	}
+	return false;
+}
+
+static void note_lacked(struct git_lab *lab, const struct buf *why)
+{
+	snprintf(lab->lacked, sizeof(lab->lacked), "%s", buf_str(why));
+}
+
+int git_lab_lacked(struct git_lab *lab)
+{
+	return lab->lacked[0]
+		       ? error_set(lab->err, -ENOSPC,
+				   "cannot look at what was committed: %s; "
+				   "--only takes files without it",
+				   lab->lacked)
+		       : 0;
+}
+
+/* The first thing that git said, for a line of ours. */
+static void take_words(struct git_lab *lab, int fd, struct buf *why)
+{
+	char text[2048], all[2048], *line = text;
 	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
 
 	text[n > 0 ? n : 0] = '\0';
+	memcpy(all, text, sizeof(all));
 	line[strcspn(line, "\n")] = '\0';
 	if (str_starts(line, "fatal: "))
 		line += 7;
@@ -169,6 +204,8 @@ static void take_words(int fd, struct buf *why)
 	buf_reset(why);
 	buf_add_str(why, "git says: ");
 	str_quote(why, *line ? line : "nothing", WORDS_MAX);
+	if (is_about_space(all))
+		note_lacked(lab, why);
 }
 
 static int open_scratch(const char *in, size_t len)
@@ -211,11 +248,13 @@ static int run_fds(struct git_lab *lab, enum git_view how,
 	if (r == 0)
 		return 0;
 	if (r > 0) {
-		take_words(error_fd, why);
+		take_words(lab, error_fd, why);
 		return 1;
 	}
 	buf_reset(why);
 	buf_add_str(why, err.text);
+	if (r == -ETIMEDOUT)
+		note_lacked(lab, why);
 	/* Without git, or without confinement, the files come all the same. */
 	if (r == -ETIMEDOUT || r == -ECHILD || r == -EOPNOTSUPP || r == -ENOENT)
 		return 1;
@@ -530,7 +569,9 @@ static int check_some(struct git_lab *lab, struct git_ref *only,
 	r = take_objects(lab, &tips, why);
 	if (r == 0)
 		r = check_connected(lab, &tips, why);
-	return r == 0 ? check_kinds(lab, only, why) : r;
+	if (r == 0)
+		r = check_kinds(lab, only, why);
+	return r == 1 && git_lab_lacked(lab) < 0 ? -ENOSPC : r;
 }
 
 /* Begins anew: what was taken over is forgotten. */
@@ -609,6 +650,8 @@ int git_lab_check(struct git_lab *lab, const struct promote_layer *l)
 		r = git_lab_count(lab);
 	if (r == 0)
 		r = git_lab_list_files(lab);
+	if (r == 0)
+		r = git_lab_lacked(lab);
 	return r < 0 && lab->err && lab->err->code == 0
 		       ? fail(lab, r, "look at what was committed")
 		       : r;

@@ -42,6 +42,9 @@ struct git_lab {
 	char old_head[GIT_ID_MAX + 1], new_head[GIT_ID_MAX + 1];
 	bool index; /* one was made: "index" in the repository */
 	int status; /* with which the last git ended */
+	/* What this machine lacked for one of them, or "": no fault of what it
+	 * looked at, so that nothing can be said of that. */
+	char lacked[256];
 	struct error *err;
 };
 
@@ -69,6 +72,12 @@ int git_lab_check(struct git_lab *lab, const struct promote_layer *l);
  */
 int git_lab_index(struct git_lab *lab, const char *from, const char *to,
 		  bool force, struct buf *why);
+
+/*
+ * -ENOSPC, with a text, where this machine had not the disk or the time for what
+ * was to be looked at; else 0.
+ */
+int git_lab_lacked(struct git_lab *lab);
 
 /* Copies the host's index into the repository. 0; 1: there is none; or negative. */
 int git_lab_copy_index(struct git_lab *lab);

@@ -417,6 +417,8 @@ static int take(struct plan *p)
 		r = find_out(&p->git, &out);
 	if (r == 0)
 		r = make_index(&lab, &out);
+	if (r >= 0 && git_lab_lacked(&lab) < 0)
+		r = -ENOSPC;
 	if (r < 0)
 		return r;
 	stage.index = r > 0;

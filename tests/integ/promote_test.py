@@ -385,7 +385,7 @@ def special_files_are_refused_by_name(box):
     box.sh('mkfifo pipe; python3 -c "import socket; '
            'socket.socket(socket.AF_UNIX).bind(\'sock\')"; echo x >f'
            ).expect(0)
-    found = result(box)
+    found = result(box, status=1)
     equal(found['pipe'][0], 'refused')
     within(found['pipe'][1], 'FIFO')
     equal(found['sock'][0], 'refused')

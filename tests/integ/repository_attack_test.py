@@ -10,7 +10,7 @@ import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from box import Skip, case, check, equal, main, within
+from box import PINFOLD, ROOT, Skip, case, check, equal, main, within
 from repository import git, plant, promote, result, sound, told, work
 
 
@@ -27,13 +27,13 @@ def other_kinds_of_references_and_bad_names_stay(box):
         echo rubbish >.git/refs/heads/rubbish; echo >.git/refs/heads/x.lock
         mkdir -p .git/refs/heads/pipe; mkfifo .git/refs/heads/pipe/p
         printf '%s\\n' {head} >".git/refs/heads/$(printf 'esc\\033[2J')"''')
-    found = told(box)
+    found = told(box, status=1)
     equal(result(found, f'refs/replace/{head}')[0], 'held back')
     equal(result(found, 'refs/remotes/origin/main')[0], 'held back')
     for name in ('a..b', 'x y', 'link', 'symbolic', 'rubbish', 'pipe/p'):
         equal(result(found, f'refs/heads/{name}')[0], 'refused', name)
     equal(git(box, 'for-each-ref', '--format=%(refname)'), 'refs/heads/main')
-    out = promote(box).out
+    out = promote(box, status=1).out
     check(b'\033' not in out, out)
     sound(box)
 
@@ -94,7 +94,7 @@ def forged_objects_are_refused_one_by_one_and_the_rest_comes(box):
         f.write(script)
     work(box, 'python3 forge.py; git branch fine main; '
               'git checkout -q fine; echo x >>a; git commit -qam fine')
-    found = told(box)
+    found = told(box, status=1)
     for name in FORGED:
         equal(result(found, f'refs/heads/{name}')[0], 'refused', name)
         check(result(found, f'refs/heads/{name}')[1], name)
@@ -114,7 +114,7 @@ def objects_that_are_no_files_or_lie_elsewhere_are_refused(box):
         plant(box)
         work(box, 'git commit -q --allow-empty -m two; '
                   'mkdir -p .git/objects/ff; ' + how)
-        found = told(box)
+        found = told(box, status=1)
         equal(result(found, 'refs/heads/main')[0], 'refused', how)
         within(result(found, 'refs/heads/main')[1], text)
         sound(box)
@@ -129,7 +129,7 @@ def objects_that_are_no_files_or_lie_elsewhere_are_refused(box):
         echo {box.home}/private/.git/objects >.git/objects/info/alternates
         t=$(printf '100644 blob {secret}\\tx\\n' | git mktree --missing)
         git branch stolen "$(git commit-tree -m x $t)"''')
-    found = told(box)
+    found = told(box, status=1)
     equal(result(found, 'refs/heads/stolen')[0], 'refused')
     equal(result(found, 'objects/info/alternates')[0], 'held back')
     git(box, 'cat-file', '-e', secret, status=None)
@@ -189,7 +189,7 @@ c = subprocess.run(['git', 'commit-tree', '-m', 'x', t], check=True,
 open('.git/refs/heads/delta', 'w').write(c + '\n')
 ''')
     work(box, 'python3 bomb.py; git commit -q --allow-empty -m two')
-    found = told(box)
+    found = told(box, status=1)
     equal(result(found, 'refs/heads/delta')[0], 'refused')
     equal(result(found, 'refs/heads/main')[0], 'promoted')
     sound(box)
@@ -221,7 +221,7 @@ print(name)
         t=$(printf '100644 blob %s\\tbig\\n' $big | git mktree --missing)
         git branch bomb $(git commit-tree -m x $t)
         git commit -q --allow-empty -m two''')
-    found = told(box)
+    found = told(box, status=1)
     within(result(found, 'refs/heads/bomb')[1], '1 GiB')
     equal(result(found, 'refs/heads/main')[0], 'promoted')
     sound(box)
@@ -248,25 +248,106 @@ def what_files_deny_hides_is_not_deleted_by_a_commit(box):
 
 
 @case
-def names_that_git_makes_for_nobody_and_a_tag_over_a_branch_stay_out(box):
+def names_that_git_makes_for_nobody_stay_out(box):
     plant(box)
-    git(box, 'branch', 'topic')
     work(box, """h=$(git commit-tree -p HEAD -m z HEAD^{tree})
         mkdir -p .git/refs/tags
         for r in heads/HEAD heads/--upload-pack=x heads/-d tags/-d tags/HEAD \
-            tags/main tags/topic tags/fine heads/a-d; do
+            heads/FETCH_HEAD tags/ORIG_HEAD tags/fine heads/a-d; do
             echo $h >.git/refs/$r; done""")
-    found = told(box)
+    found = told(box, status=1)
     for name in ('heads/HEAD', 'heads/--upload-pack=x', 'heads/-d', 'tags/-d',
-                 'tags/HEAD'):
+                 'tags/HEAD', 'heads/FETCH_HEAD', 'tags/ORIG_HEAD'):
         within(result(found, f'refs/{name}')[1], 'no reference by such a name')
-    for name in ('tags/main', 'tags/topic'):
-        equal(result(found, f'refs/{name}')[0], 'held back')
-        within(result(found, f'refs/{name}')[1], 'a branch of this name')
     for name in ('tags/fine', 'heads/a-d'):
         equal(result(found, f'refs/{name}')[0], 'promoted')
-    promote(box, '--held', '.git/refs/tags/topic')
-    equal(git(box, 'tag'), 'fine\ntopic')
+    sound(box)
+
+
+@case
+def a_new_name_that_means_another_one_of_the_host_is_held_back(box):
+    plant(box)
+    git(box, 'branch', 'topic')
+    git(box, 'tag', 'v1')
+    for name in ('refs/remotes/origin/main', 'refs/remotes/packed/main'):
+        git(box, 'update-ref', name, 'HEAD')
+    git(box, 'pack-refs', '--all')
+    git(box, 'update-ref', 'refs/remotes/origin/main', 'HEAD')
+    git(box, 'symbolic-ref', 'refs/remotes/origin/HEAD',
+        'refs/remotes/origin/main')
+    shadows = {'tags/main': 'refs/heads/main', 'tags/topic': 'refs/heads/topic',
+               'heads/v1': 'refs/tags/v1',
+               'tags/origin/main': 'refs/remotes/origin/main',
+               'heads/packed/main': 'refs/remotes/packed/main',
+               'heads/origin': 'refs/remotes/origin/HEAD',
+               'heads/remotes/packed/main': 'refs/remotes/packed/main',
+               'tags/heads/main': 'refs/heads/main',
+               'heads/refs/heads/main': 'refs/heads/main'}
+    task = work(box, 'h=$(git commit-tree -p HEAD -m z HEAD^{tree}); '
+                'for r in tags/other ' + ' '.join(shadows) + '; do '
+                'mkdir -p $(dirname .git/refs/$r); echo $h >.git/refs/$r; '
+                'done', '--json').json()['id']
+    before = git(box, 'rev-parse', 'origin/main', 'main', 'packed/main')
+    found = told(box, task)
+    for name, other in shadows.items():
+        equal(result(found, f'refs/{name}')[0], 'held back', name)
+        within(result(found, f'refs/{name}')[1], f'or "{other}", which the '
+               'host has', name)
+    equal(result(found, 'refs/tags/other')[0], 'promoted')
+    equal(git(box, 'rev-parse', 'origin/main', 'main', 'packed/main'), before)
+    promote(box, task, '--held', '.git/refs/tags/topic')
+    equal(git(box, 'tag'), 'other\ntopic\nv1')
+    sound(box)
+
+
+RUINS = {
+    'refs': ('mv .git/refs r; ln -s ../r .git/refs; {commit}', 'no directory'),
+    'packed-refs': ('{commit}; git pack-refs --all; mv .git/packed-refs p; '
+                    'ln -s ../p .git/packed-refs', 'none that git wrote'),
+    'HEAD': ('{commit}; cp .git/HEAD h; rm .git/HEAD; ln -s ../h .git/HEAD',
+             'it is no file'),
+    'index': ('{commit}; mv .git/index i; ln -s ../i .git/index',
+              'it is no file'),
+    'refs/heads': ('mv .git/refs/heads h; ln -s ../../h .git/refs/heads; '
+                   '{commit}', 'it is no file'),
+    'refs/heads/main': ('{commit}; cp .git/refs/heads/main m; '
+                        'rm .git/refs/heads/main; '
+                        'ln -s ../../../m .git/refs/heads/main',
+                        'it is no file'),
+}
+
+
+@case
+def what_a_task_makes_unreadable_of_its_repository_is_named(box):
+    commit = 'echo 2 >>a; git commit -qam two'
+    for name, (script, why) in RUINS.items():
+        for mode in ('overlay', 'copy'):
+            subprocess.run(['rm', '-rf', box.source], check=True)
+            os.mkdir(box.source)
+            plant(box)
+            if name == 'packed-refs':
+                git(box, 'pack-refs', '--all')
+            time.sleep(0.02)
+            work(box, script.format(commit=commit), '--workspace', mode)
+            found = told(box, status=1)
+            equal(result(found, name)[0], 'refused', f'{name} {mode}')
+            within(result(found, name)[1], why, f'{name} {mode}')
+            sound(box)
+    subprocess.run(['rm', '-rf', box.source], check=True)
+    os.mkdir(box.source)
+    plant(box)
+    work(box, commit + '; rm -rf .git/refs')
+    found = told(box, status=1)
+    within(result(found, 'refs')[1], 'the task removed it')
+    equal(git(box, 'log', '--format=%s'), 'first')
+    # All branches, the one that is checked out among them.
+    git(box, 'branch', 'other')
+    time.sleep(0.02)
+    work(box, 'rm -rf .git/refs/heads')
+    found = told(box, status=1)
+    equal(result(found, 'refs/heads/main'),
+          ('conflict', 'the host has it checked out'))
+    equal(result(found, 'refs/heads/other')[0], 'promoted')
     sound(box)
 
 
@@ -388,11 +469,32 @@ def an_entry_of_the_stash_brings_nothing_protected(box):
 
 
 @case
+def a_disk_that_is_full_is_no_fault_of_what_was_committed(box):
+    """Neither the commit nor the files that belong to it come."""
+    if not ROOT:
+        raise Skip('only root mounts a small disk where it works')
+    plant(box)
+    task = 'head -c 3000000 /dev/urandom >big; git add big; ' \
+           'git commit -qm big; rm big; echo f >f'
+    # One in which not even the first copy fits, and one in which that does.
+    for size in ('2m', '5m'):
+        r = box.finish(box.spawn([
+            'unshare', '--mount', '--', 'sh', '-ec', f"""
+            mount -t tmpfs -o size={size} tmpfs {box.source}
+            cd {box.source}; git init -q; git commit -q --allow-empty -m first
+            sleep 0.02; '{PINFOLD}' run -q -- sh -ec '{task}'
+            '{PINFOLD}' promote --yes || echo status $?
+            echo *; git log --format=%s; git status --short"""]))
+        r.expect(0, out=b'status 125\n*\nfirst\n',
+                 text='cannot look at what was committed: git says: ')
+
+
+@case
 def more_references_than_anybody_reads_are_refused(box):
     plant(box)
     work(box, 'h=$(git rev-parse HEAD); for i in $(seq 1200); do '
               'echo $h >.git/refs/heads/b$i; done; echo 2 >>a')
-    found = told(box)
+    found = told(box, status=1)
     # Which ones are told depends on the order in which they lie there.
     reasons = {c['reason'] for path, c in found.items()
                if path.startswith('.git/refs/heads/b')}
