@@ -176,17 +176,79 @@ static int note_deleted(void *arg, const char *name)
 	return 0;
 }
 
-static int note_ref(struct git_changes *g, struct judge *j,
-		    const struct change *c, const char *name)
+/* Names what the task has made of a part of its repository that git needs. */
+static int note_ruined(struct git_changes *g, const char *name,
+		       const char *why)
+{
+	struct git_ref *r = add_ref(g, name);
+
+	return r ? git_ref_leave(r, LEAVE_REFUSED, "%s", why) : no_ref(g);
+}
+
+/* All references of a directory that went, or was replaced as a whole. */
+static int note_dir_gone(struct git_changes *g, struct judge *j,
+			 const char *name)
 {
 	struct deleted d = {g, j};
 
-	if (!S_ISDIR(c->mode))
-		return note_one(g, j, c, name);
-	/* Of a directory that went as a whole each file did. */
-	return c->kind == CHANGE_DELETED
-		       ? git_repo_each_loose(&g->repo, name, note_deleted, &d)
-		       : 0;
+	return git_repo_each_loose(&g->repo, name, note_deleted, &d);
+}
+
+static int note_file_gone(struct git_changes *g, struct judge *j,
+			  const struct change *c, const char *name)
+{
+	struct git_ref *r = git_name_fault(name) ? NULL : add_ref(g, name);
+
+	if (!r)
+		return git_name_fault(name) ? 0 : no_ref(g);
+	r->moved = is_moved(j, c);
+	r->gone = true;
+	return 0;
+}
+
+/* A rename may put a directory into a file's place, or a file into one's. */
+static int note_ref(struct git_changes *g, struct judge *j,
+		    const struct change *c, const char *name)
+{
+	bool was_dir = S_ISDIR(c->mode_before);
+	const struct git_ref *ref;
+	int r;
+
+	if (S_ISDIR(c->mode)) {
+		if (c->kind == CHANGE_DELETED)
+			return note_dir_gone(g, j, name);
+		return c->kind == CHANGE_MODIFIED && !was_dir
+			       ? note_file_gone(g, j, c, name)
+			       : 0;
+	}
+	r = note_one(g, j, c, name);
+	ref = git_changes_find(g, name);
+	/* What is no reference has not taken the place of others. */
+	return r == 0 && c->kind == CHANGE_MODIFIED && was_dir && ref &&
+			       !ref->left
+		       ? note_dir_gone(g, j, name)
+		       : r;
+}
+
+/* The directory of all references; without it there is nothing to compare. */
+static int note_refs(struct git_changes *g, const struct change *c)
+{
+	if (c->kind == CHANGE_DELETED)
+		return note_ruined(g, "refs", "the task removed it, with what "
+					      "it committed");
+	return S_ISDIR(c->mode)
+		       ? 0
+		       : note_ruined(g, "refs",
+				     "it is no directory: what was committed "
+				     "cannot be found");
+}
+
+/* What the task staged stays with it; where it cannot be read that is told. */
+static int note_index(struct git_changes *g, const struct change *c)
+{
+	return c->kind == CHANGE_DELETED || S_ISREG(c->mode)
+		       ? 0
+		       : note_ruined(g, "index", "it is no file");
 }
 
 static int note_packed(struct git_changes *g, const struct change *c)
@@ -199,7 +261,10 @@ static int note_packed(struct git_changes *g, const struct change *c)
 	r = git_packed_read(&g->packed, c->place->upper_fd, c->place->name,
 			    g->repo.id_len);
 	g->packed_bad = r < 0;
-	return r == -ENOMEM ? r : 0;
+	if (r == -ENOMEM || r == 0)
+		return r;
+	return note_ruined(g, "packed-refs", "the task's is none that git "
+					     "wrote");
 }
 
 static int note_stash(struct git_changes *g, const struct change *c)
@@ -290,6 +355,10 @@ static int note(struct git_changes *g, struct judge *j, const struct change *c,
 		return note_one(g, j, c, rest);
 	if (str_eq(rest, "packed-refs"))
 		return note_packed(g, c);
+	if (str_eq(rest, "index"))
+		return note_index(g, c);
+	if (str_eq(rest, "refs"))
+		return note_refs(g, c);
 	if (str_eq(rest, "logs/refs/stash"))
 		return note_stash(g, c);
 	if (str_starts(rest, "refs/"))

@@ -412,12 +412,12 @@ static int stage_log(struct git_stage *s, const struct git_ref *r)
 		return 0;
 	if (!r->new[0])
 		return take_away(s, PART_LOG, path, "");
-	if (is_stash && s->plan->git.has_stash)
+	if (is_stash)
 		return put(s, PART_LOG, CHANGE_MODIFIED, path, buf_str(stash),
 			   stash->len, "");
 	return add_to_log(s, r->name, r->old.id, r->new,
-			  is_stash || (str_starts(r->name, "refs/heads/") &&
-				       host_has(s, ".git/logs/HEAD")));
+			  str_starts(r->name, "refs/heads/") &&
+				  host_has(s, ".git/logs/HEAD"));
 }
 
 /* ---- objects and the index ---- */

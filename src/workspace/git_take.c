@@ -90,6 +90,11 @@ static int judge_place(struct plan *p, struct git_ref *r)
 	if (r->old.id[0] || !r->new[0])
 		return 0;
 	e = find_clash(repo, &c);
+	if (e == 0 && r->old.dir)
+		return git_ref_leave(r, LEAVE_CONFLICT,
+				     "on the host a directory is in its place, "
+				     "without a reference in it: remove it "
+				     "there");
 	if (e <= 0)
 		return e;
 	str_quote(&quoted, c.with, 200);
@@ -183,6 +188,51 @@ static int judge_ref(struct plan *p, struct git_ref *r)
 	return e == 0 && !r->left && !head ? judge_place(p, r) : e;
 }
 
+static bool is_deleted(const struct git_ref *r)
+{
+	return !r->new[0] && !r->new_ref[0] && r->old.id[0];
+}
+
+/*
+ * A rename from x to x/y, or back: git does not have both, so the new one waits
+ * for the host; then the old one has to wait with it.
+ */
+static int judge_rename(struct git_ref *from, struct git_ref *to)
+{
+	AUTO_BUF struct buf a = BUF_INIT(4096);
+	AUTO_BUF struct buf b = BUF_INIT(4096);
+	int r;
+
+	str_quote(&a, from->name, 200);
+	str_quote(&b, to->name, 200);
+	r = git_ref_leave(from, LEAVE_CONFLICT,
+			  "in its place the task has %s, which cannot come "
+			  "while this one is there",
+			  buf_str(&b));
+	return r < 0 ? r
+		     : git_ref_leave(to, LEAVE_CONFLICT,
+				     "the host has %s in its way: rename it "
+				     "there",
+				     buf_str(&a));
+}
+
+static int judge_renames(struct git_changes *g)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < g->n * g->n && r == 0; i++) {
+		struct git_ref *from = &g->refs[i / g->n],
+			       *to = &g->refs[i % g->n];
+
+		/* One that nobody asked for is left without a reason. */
+		if (is_deleted(from) && to->new[0] && !to->old.id[0] &&
+		    (!to->left || to->why) && !from->left &&
+		    git_names_clash(from->name, to->name))
+			r = judge_rename(from, to);
+	}
+	return r;
+}
+
 /* What is in the way of all references. NULL: nothing. */
 static const char *obstacle(const struct plan *p)
 {
@@ -235,6 +285,8 @@ static int judge_all(struct plan *p)
 				  "among the task's objects %s is no file",
 				  buf_str(&quoted));
 	}
+	if (r == 0)
+		r = judge_renames(&p->git);
 	return r == 0 ? judge_busy(p) : r;
 }
 
@@ -244,11 +296,16 @@ static int judge_stash(struct plan *p)
 	struct git_changes *g = &p->git;
 	struct git_ref *r = git_changes_find(g, "refs/stash");
 
-	if (!r || r->left || !r->new[0] || !g->has_stash ||
-	    git_log_is_one(&g->stash, g->repo.id_len, r->new, GIT_STASH_MAX))
+	if (!r || r->left || !r->new[0] ||
+	    (g->has_stash &&
+	     git_log_is_one(&g->stash, g->repo.id_len, r->new, GIT_STASH_MAX)))
 		return 0;
 	return git_ref_leave(r, LEAVE_REFUSED,
-			     "its log is none, or not of what it is now");
+			     g->has_stash
+				     ? "its log is none, or not of what it is "
+				       "now"
+				     : "it came without its log, which is what "
+				       "a stash consists of");
 }
 
 /* ---- what is checked out ---- */
@@ -286,13 +343,27 @@ static int follow(struct git_changes *g, struct out *o)
 	if (r < 0)
 		return r;
 	if (git_repo_elsewhere(&g->repo, o->head->new_ref) ||
-	    (all && all->left) || (!all && !id[0] && o->old[0])) {
+	    (all && (all->left || (!all->new[0] && o->old[0]))) ||
+	    (!all && !id[0] && o->old[0])) {
 		o->head->left = false;
 		r = git_ref_leave(o->head, LEAVE_CONFLICT,
 				  "its branch is not taken over");
 		o->head = NULL;
 	}
 	return r;
+}
+
+/* The branch that is checked out is not deleted, as git does not. */
+static int find_branch(struct git_changes *g, struct out *o, const char *name)
+{
+	o->branch = find_taken(g, name);
+	if (!o->branch || o->branch->new[0] || !o->old[0])
+		return 0;
+	if (git_ref_leave(o->branch, LEAVE_CONFLICT,
+			  "the host has it checked out") < 0)
+		return -ENOMEM;
+	o->branch = NULL;
+	return 0;
 }
 
 static int find_out(struct git_changes *g, struct out *o)
@@ -310,7 +381,9 @@ static int find_out(struct git_changes *g, struct out *o)
 	if (r < 0)
 		return r;
 	name = o->head ? o->head->new_ref : now->ref;
-	o->branch = find_taken(g, name);
+	r = find_branch(g, o, name);
+	if (r < 0)
+		return r;
 	if (o->branch)
 		memcpy(o->new, o->branch->new, sizeof(o->new));
 	else if (*name)

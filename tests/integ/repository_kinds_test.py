@@ -6,6 +6,7 @@ over, or held back by name."""
 import os
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from box import case, check, equal, main, within
@@ -104,6 +105,60 @@ def a_name_in_the_way_is_a_conflict(box):
     for name in ('x/1', 'y/1', 'p'):
         equal(result(found, f'refs/heads/{name}')[0], 'conflict', name)
         within(result(found, f'refs/heads/{name}')[1], 'in its way')
+    sound(box)
+
+
+@case
+def a_rename_across_a_directory_comes_whole_or_not_at_all(box):
+    for old, new in (('feature/x', 'feature'), ('feature', 'feature/x')):
+        for packed in (True, False):
+            what = f'{old} {packed}'
+            subprocess.run(['rm', '-rf', box.source], check=True)
+            os.mkdir(box.source)
+            plant(box)
+            git(box, 'branch', old)
+            if packed:
+                git(box, 'pack-refs', '--all')
+            time.sleep(0.02)
+            work(box, f'git branch -m {old} {new}; '
+                      f'git branch -f {new} $(git commit-tree -p HEAD -m x '
+                      'HEAD^{tree})')
+            found = told(box, status=1)
+            for name, other, why in ((old, new, 'in its place the task has '),
+                                     (new, old, 'in its way: rename it')):
+                state, reason = result(found, f'refs/heads/{name}')
+                equal(state, 'conflict', what)
+                within(reason, why, what)
+                within(reason, f'"refs/heads/{other}"', what)
+            equal(git(box, 'branch', '--format=%(refname:short)'),
+                  f'{old}\nmain', what)
+            # As the text says.
+            git(box, 'branch', '-m', old, new)
+            found = told(box, '--held', f'.git/refs/heads/{new}')
+            equal(result(found, f'refs/heads/{new}')[0], 'promoted', what)
+            equal(git(box, 'log', '-1', '--format=%s', new), 'x', what)
+            sound(box)
+
+
+@case
+def an_empty_directory_in_a_new_ones_place_is_named(box):
+    plant(box)
+    os.makedirs(f'{box.source}/.git/refs/heads/gone')
+    work(box, 'git branch gone')
+    found = told(box, status=1)
+    within(result(found, 'refs/heads/gone')[1], 'a directory is in its place')
+    os.rmdir(f'{box.source}/.git/refs/heads/gone')
+    equal(result(told(box), 'refs/heads/gone')[0], 'promoted')
+
+
+@case
+def a_stash_without_its_log_is_refused(box):
+    plant(box)
+    work(box, 'echo 2 >>a; git stash -q; rm .git/logs/refs/stash')
+    found = told(box, status=1)
+    equal(result(found, 'refs/stash')[0], 'refused')
+    within(result(found, 'refs/stash')[1], 'without its log')
+    equal(git(box, 'stash', 'list'), '')
     sound(box)
 
 
