@@ -241,6 +241,7 @@ static void add_counts(struct promote_counts *sum,
 	sum->unselected += c->unselected;
 	sum->merged += c->merged;
 	sum->bytes += c->bytes;
+	sum->away += c->away;
 	/* The order of layers is always the same. */
 	sum->digest = sum->digest * 31 + c->digest;
 }

@@ -385,7 +385,10 @@ int promote_check_held(struct promote *p, struct error *err)
 		for (size_t k = 0; r == 0 && k < held->n; k++) {
 			AUTO_BUF struct buf text = BUF_INIT(8192);
 
-			if (strlist_has(&found, held->items[k]))
+			/* It means what was committed, too. */
+			if (strlist_has(&found, held->items[k]) ||
+			    (p->steps[i].counts.away &&
+			     str_eq(held->items[k], ".git/HEAD")))
 				continue;
 			str_quote(&text, held->items[k], 400);
 			r = error_set(err, -ENOENT,
@@ -464,6 +467,14 @@ int promote_warn(struct promote *p, struct error *err)
 {
 	unsigned n = 0;
 
+	for (size_t i = 0; i < p->layers.n; i++) {
+		if (p->steps[i].counts.away &&
+		    strlist_has(&p->steps[i].held, ".git/HEAD"))
+			report_note("warning: what the task committed comes "
+				    "into the working tree, although the host "
+				    "is on another branch or commit than when "
+				    "the task began");
+	}
 	return each_entry(p, warn_of, &n) < 0
 		       ? error_set(err, -ENOMEM, "out of memory")
 		       : 0;

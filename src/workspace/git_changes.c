@@ -366,6 +366,13 @@ static int note(struct git_changes *g, struct judge *j, const struct change *c,
 	return str_starts(rest, "objects/") ? note_object(g, c) : 0;
 }
 
+bool git_changes_is_part(const struct promote_layer *l, const struct change *c)
+{
+	return l->git && str_starts(c->path, ".git/") &&
+	       (!protect_reason(l->protect, c) ||
+		git_is_derived(c->path + PREFIX_LEN));
+}
+
 int git_changes_note(struct git_changes *g, struct judge *j,
 		     const struct change *c, struct error *err)
 {
@@ -388,6 +395,20 @@ int git_changes_note(struct git_changes *g, struct judge *j,
 }
 
 /* ---- when it was walked ---- */
+
+int git_changes_open_objects(struct git_changes *g, int upper_fd)
+{
+	AUTO_CLOSE int git = walk_open_at(upper_fd, ".git",
+					  O_PATH | O_DIRECTORY);
+	int fd = git < 0 ? git
+			 : walk_open_at(git, "objects",
+					O_RDONLY | O_DIRECTORY);
+
+	if (fd < 0)
+		return fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP ? 0 : fd;
+	g->layer_objects = fd;
+	return 0;
+}
 
 static const char *task_packed(const struct git_changes *g, const char *name)
 {

@@ -74,6 +74,12 @@ bool git_is_bookkeeping(const char *rest);
 int git_changes_note(struct git_changes *g, struct judge *j,
 		     const struct change *c, struct error *err);
 
+/* Is c, of a layer, what git_changes_note is to see? */
+bool git_changes_is_part(const struct promote_layer *l, const struct change *c);
+
+/* Opens the objects that the task made below its upper. 0 or negative. */
+int git_changes_open_objects(struct git_changes *g, int upper_fd);
+
 /*
  * After the scan: the references that differ, with their values and why they
  * are left, where that is known without looking at an object. 0 or negative.

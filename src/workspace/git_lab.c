@@ -344,7 +344,7 @@ static int add_stashed(struct git_lab *lab)
 	return lab->known.failed;
 }
 
-static int find_known(struct git_lab *lab, struct buf *why)
+int git_lab_known(struct git_lab *lab, struct buf *why)
 {
 	struct git_repo *repo = &lab->g->repo;
 	int r = 0;
@@ -617,7 +617,7 @@ static int check_each(struct git_lab *lab, struct buf *why)
 static int check_all(struct git_lab *lab)
 {
 	AUTO_BUF struct buf why = BUF_INIT(2048);
-	int r = find_known(lab, &why);
+	int r = git_lab_known(lab, &why);
 
 	if (r == 0)
 		r = check_some(lab, NULL, &why);

@@ -8,6 +8,12 @@
 int git_lab_add_tips(struct git_lab *lab, const struct git_ref *r,
 		     struct buf *tips);
 
+/*
+ * Fills lab->known with what the host's references lead to. 0; 1 with git's
+ * words; or negative.
+ */
+int git_lab_known(struct git_lab *lab, struct buf *why);
+
 /* Fills how many commits each one brings. 0 or negative. */
 int git_lab_count(struct git_lab *lab);
 

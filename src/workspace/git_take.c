@@ -26,6 +26,15 @@ static void pass_over(struct git_ref *r)
 	r->why = NULL;
 }
 
+static int conflict_head(struct plan *p, struct git_ref *r)
+{
+	return git_ref_leave(r, LEAVE_CONFLICT,
+			     "%s since the task began; what the task committed "
+			     "stays out of the working tree: check out its "
+			     "branch first, or --held .git/HEAD",
+			     buf_str(&p->judge.away.where));
+}
+
 static int conflict_moved(struct git_ref *r, const char *path)
 {
 	AUTO_BUF struct buf quoted = BUF_INIT(4096);
@@ -153,6 +162,9 @@ static int judge_unnamed(struct plan *p, struct git_ref *r, const char *path)
 
 	if (held)
 		return git_ref_leave(r, LEAVE_GIT_HELD, "%s", held);
+	/* HEAD that came back is where it was, whatever its file's time says. */
+	if (str_eq(r->name, "HEAD"))
+		return p->judge.away.is ? conflict_head(p, r) : 0;
 	return r->moved ? conflict_moved(r, path) : judge_shadow(p, r);
 }
 
@@ -462,18 +474,22 @@ static int leave_all(struct plan *p)
 	return r;
 }
 
-static int open_objects(struct plan *p)
+/* Why paths were left, named where the task has not changed HEAD itself. */
+static int leave_head(struct plan *p)
 {
-	AUTO_CLOSE int git = walk_open_at(p->upper_fd, ".git",
-					  O_PATH | O_DIRECTORY);
-	int fd = git < 0 ? git
-			 : walk_open_at(git, "objects",
-					O_RDONLY | O_DIRECTORY);
+	const struct change c = {.path = ".git/HEAD", .kind = CHANGE_MODIFIED,
+				 .mode = S_IFREG};
+	struct git_ref head = {.name = "HEAD"};
+	int r;
 
-	if (fd < 0)
-		return fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP ? 0 : fd;
-	p->git.layer_objects = fd;
-	return 0;
+	if (p->judge.away.kept == 0 || git_changes_find(&p->git, "HEAD") ||
+	    !plan_is_selected(p, c.path))
+		return 0;
+	r = conflict_head(p, &head);
+	if (r == 0)
+		r = plan_leave(p, &c, head.class, head.why);
+	free(head.why);
+	return r;
 }
 
 static int take(struct plan *p)
@@ -524,7 +540,7 @@ static int leave_repository(struct plan *p)
 
 static int take_over(struct plan *p)
 {
-	int r = open_objects(p);
+	int r = git_changes_open_objects(&p->git, p->upper_fd);
 
 	if (r == 0)
 		r = git_changes_resolve(&p->git, &p->judge, p->err);
@@ -534,7 +550,9 @@ static int take_over(struct plan *p)
 		r = judge_stash(p);
 	if (r == 0 && has_any(&p->git))
 		r = take(p);
-	return r == 0 ? leave_all(p) : r;
+	if (r == 0)
+		r = leave_all(p);
+	return r == 0 ? leave_head(p) : r;
 }
 
 int plan_git(struct plan *p)

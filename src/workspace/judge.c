@@ -46,6 +46,7 @@ int judge_init(struct judge *j, const struct promote_layer *l,
 		.named = named,
 		.reason = BUF_INIT(REASON_MAX),
 		.parent = BUF_INIT(WALK_PATH_MAX),
+		.away = GIT_AWAY_INIT,
 	};
 	renames_init(&j->renames, -1, -1);
 	return taken_load(&j->taken, l->fd, err);
@@ -55,6 +56,7 @@ void judge_done(struct judge *j)
 {
 	taken_done(&j->taken);
 	renames_done(&j->renames);
+	git_away_done(&j->away);
 	buf_done(&j->reason);
 	buf_done(&j->parent);
 }
@@ -499,6 +501,22 @@ static bool is_below_named(const struct judge *j, const char *path)
 	return false;
 }
 
+/* What the task committed stays where its branch is, and the host is not. */
+static int judge_away(struct judge *j, const struct change *c)
+{
+	struct git_away *a = &j->away;
+	bool tree = c->kind == CHANGE_DELETED && S_ISDIR(c->mode);
+
+	if (a->named || !git_away_has(a, c->path, tree))
+		return 0;
+	a->kept++;
+	buf_reset(&j->reason);
+	buf_addf(&j->reason, "%s, and %s since the task began",
+		 a->all ? "it may be committed" : "it was committed",
+		 buf_str(&a->where));
+	return (int)LEAVE_CONFLICT + 1;
+}
+
 /* What holds unless the user has named the path. */
 static int judge_unnamed(struct judge *j, const struct change *c, int conflict,
 			 struct stat *old, struct error *err)
@@ -510,6 +528,9 @@ static int judge_unnamed(struct judge *j, const struct change *c, int conflict,
 		return leave(j, LEAVE_HELD, why);
 	if (conflict != 0)
 		return judge_conflict(j, c, old, err);
+	conflict = judge_away(j, c);
+	if (conflict != 0)
+		return conflict;
 	return goes(c, old) ? judge_tree(j, c, err) : 0;
 }
 

@@ -5,6 +5,7 @@
 #ifndef PINFOLD_WORKSPACE_JUDGE_H
 #define PINFOLD_WORKSPACE_JUDGE_H
 
+#include "workspace/git_away.h"
 #include "workspace/promote.h"
 #include "workspace/renames.h"
 #include "workspace/taken.h"
@@ -15,6 +16,7 @@ struct judge {
 	struct taken taken;
 	struct renames renames; /* found when one is asked for */
 	bool renames_known;
+	struct git_away away; /* git_away_find fills it */
 	bool both; /* it was left because the host has changed it too */
 	struct buf reason; /* of the last change that was left */
 	struct buf parent; /* of the last change, where it lay in the source */

@@ -306,9 +306,7 @@ static int merge(struct plan *p, const struct change *c, const struct stat *old)
 /* 1: it is part of what is taken over by meaning. */
 static int note_git(struct plan *p, const struct change *c)
 {
-	if (!p->layer->git || !str_starts(c->path, ".git/") ||
-	    (protect_reason(p->layer->protect, c) &&
-	     !git_is_derived(c->path + 5)))
+	if (!git_changes_is_part(p->layer, c))
 		return 0;
 	return git_changes_note(&p->git, &p->judge, c, p->err);
 }
@@ -423,6 +421,8 @@ int plan_make(struct journal *j, int stage_fd, const struct promote_layer *l,
 				 strerror(-p.upper_fd));
 	r = judge_init(&p.judge, l, want->held, err);
 	if (r == 0)
+		r = git_away_find(&p.judge, p.upper_fd, stage_fd, err);
+	if (r == 0)
 		r = changes_scan(l->fd, l->source_fd, l->copied, 0, look_at, &p,
 				 &counts, err);
 	/* Both have their repository at the same place in the stage. */
@@ -431,6 +431,7 @@ int plan_make(struct journal *j, int stage_fd, const struct promote_layer *l,
 		r = plan_git(&p);
 	if (r < 0)
 		return r;
+	p.counts.away = p.judge.away.is;
 	*ret = p.counts;
 	r = journal_finish(j);
 	return r < 0 ? error_set(err, r, "cannot write the journal: %s",

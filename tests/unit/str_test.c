@@ -177,6 +177,10 @@ static void below_ends_at_a_component(void **state)
 	assert_true(path_is_below("/a", "/"));
 	assert_true(path_is_below("/", "/"));
 	assert_false(path_is_below("/ab", "/a"));
+	assert_true(path_is_below("a/b", "a"));
+	assert_true(path_is_below("a", "a"));
+	assert_false(path_is_below("b", "a"));
+	assert_false(path_is_below("/a", "a"));
 	assert_false(path_is_below("/", "/a"));
 	assert_true(path_is_below("a", "a"));
 	assert_true(path_is_below("a/b", "a"));
