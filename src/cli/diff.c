@@ -344,9 +344,12 @@ static void end_text(struct diff *d)
 	AUTO_BUF struct buf text = BUF_INIT(256);
 
 	if (d->of_git > 0) {
-		buf_addf(&text, "beside these, %llu changes in .git are git's "
-				"own; pinfold diff %s .git shows them",
-			 (unsigned long long)d->of_git, d->pick->id);
+		bool one = d->of_git == 1;
+
+		buf_addf(&text, "beside these, %llu change%s in .git %s git's "
+				"own; pinfold diff %s .git shows %s",
+			 (unsigned long long)d->of_git, one ? "" : "s",
+			 one ? "is" : "are", d->pick->id, one ? "it" : "them");
 		report_note(buf_str(&text));
 		if (KINDS(&d->total) == 0)
 			return;

@@ -248,6 +248,14 @@ const struct option_row option_rows[OPT_COUNT] = {
 "lines or permissions, the conflict stays and says why; no marks are ever "
 "written into a file. What the host had is kept for an undo.",
 	},
+	[OPT_DRY_RUN] = {
+		.letter = 'n', .name = "dry-run",
+		.help = "show what would come, and do nothing",
+		.manual =
+"Shows what promote would take over and what it would leave, and why, and ends "
+"with the status that it would have: 1 where there are conflicts, else 0. Nothing "
+"is asked and nothing is changed, whether --yes is given or not.",
+	},
 	[OPT_OLDER_THAN] = {
 		.name = "older-than", .argument = ARGUMENT_REQUIRED,
 		.metavar = "DURATION",
@@ -414,12 +422,12 @@ const struct verb_row verb_rows[] = {
 	{
 		.name = "promote", .synopsis = "[TASK] [PATH]...",
 		.command_from = NO_COMMAND, .max_operands = ANY,
-		.options = O(ONLY) | O(HELD) | O(MERGE) | O(YES) | O(JSON),
+		.options = O(ONLY) | O(HELD) | O(MERGE) | O(DRY_RUN) | O(YES) | O(JSON),
 		.help = "take a task's changes over",
 		.manual =
 "Writes into the source what TASK, or the last task of this source, has "
-"changed; with PATHs, named as for diff, what lies at or below them. It first says what that is and asks; where there is no terminal, "
-"--yes is needed. Each file is replaced at once, and an interrupted promotion "
+"changed; with PATHs, named as for diff, what lies at or below them. It first says what that is and asks; where there is no terminal, it "
+"says so too, and --yes is needed. --dry-run says it and nothing more. Each file is replaced at once, and an interrupted promotion "
 "is finished or taken back by the next command. What was replaced is kept for "
 "pinfold undo until the task is discarded or removed.\n\n"
 "What programs of the host would run or obey (hooks, start-up files of "

@@ -242,6 +242,7 @@ static void add_counts(struct promote_counts *sum,
 	sum->merged += c->merged;
 	sum->bytes += c->bytes;
 	sum->away += c->away;
+	sum->both += c->both;
 	/* The order of layers is always the same. */
 	sum->digest = sum->digest * 31 + c->digest;
 }
@@ -310,20 +311,26 @@ static int drop_all(struct promote *p)
 	return left;
 }
 
-/* 1: it was planned as it is to be done; 0: the answer was no. */
-static int plan_and_ask(struct promote *p, bool yes, struct error *err)
+/* Plans, and says what is wrong with what was named. */
+static int plan_and_check(struct promote *p, bool copy, struct error *err)
 {
-	uint64_t digest;
-	int r = plan_all(p, yes, err);
+	int r = plan_all(p, copy, err);
 
 	if (r == 0)
 		r = promote_check_only(p, err);
 	if (r == 0)
 		r = promote_check_held(p, err);
-	if (r == 0)
-		r = promote_warn(p, err);
-	if (r < 0 || yes)
-		return r < 0 ? r : 1;
+	return r == 0 ? promote_warn(p, err) : r;
+}
+
+/* 1: it was planned as it is to be done; 0: it is not to be done. */
+static int plan_and_ask(struct promote *p, bool yes, struct error *err)
+{
+	uint64_t digest;
+	int r = plan_and_check(p, yes, err);
+
+	if (r < 0 || p->dry || yes)
+		return r < 0 ? r : !p->dry;
 	r = promote_ask(p, err);
 	if (r <= 0 || promote_to_do(p) == 0)
 		return r;
@@ -434,7 +441,7 @@ static int show(struct promote *p)
 			0;
 	int r;
 
-	if (!p->done && promote_to_do(p) > 0) {
+	if (!p->done && !p->dry && promote_to_do(p) > 0) {
 		report_note("nothing was promoted");
 		return 1;
 	}
@@ -450,6 +457,7 @@ int verb_promote(const struct options *o)
 		.layers = LAYERS_INIT,
 		.number = 1,
 		.merge = options_has(o, OPT_MERGE),
+		.dry = options_has(o, OPT_DRY_RUN),
 	};
 	struct error err = {0};
 	int r;
@@ -460,7 +468,7 @@ int verb_promote(const struct options *o)
 	r = report_init(&p.report, o);
 	if (r != 0)
 		return r;
-	r = promote_all(&p, options_has(o, OPT_YES), &err);
+	r = promote_all(&p, options_has(o, OPT_YES) && !p.dry, &err);
 	if (r == 0)
 		r = show(&p);
 	note_end(&p);

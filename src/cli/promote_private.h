@@ -28,6 +28,7 @@ struct promote {
 	unsigned number;
 	struct promote_counts total;
 	bool merge; /* what the host has changed too */
+	bool dry;   /* it is only shown */
 	bool asked; /* the plan was shown */
 	bool done;
 };

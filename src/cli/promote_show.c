@@ -19,6 +19,7 @@
 
 #define SCHEMA "pinfold-promote-1"
 #define SHOWN_MAX 40 /* lines before the question */
+#define COMMAND_SHOWN 60
 
 uint64_t promote_to_do(const struct promote *p)
 {
@@ -116,7 +117,9 @@ static int write_entry(struct promote *p, size_t i,
 		promote_write_ref(w, journal_reason(e));
 	else
 		json_null(w);
-	json_put_string(w, "result", is_left(p, e) ? class_of(e) : "promoted");
+	json_put_string(w, "result", is_left(p, e) ? class_of(e)
+				     : p->dry	   ? "planned"
+						   : "promoted");
 	json_put_text(w, "target", target_of(e));
 	json_object_end(w);
 	return w->failed ? w->failed : report_flush(&p->report);
@@ -240,14 +243,37 @@ static void add_left(struct buf *text, const struct promote *p)
 			 (unsigned long long)p->total.unselected);
 }
 
+/* What it is about: "promote 3 changes of ID (make test) to DIR". */
+static void add_question(struct buf *text, const struct promote *p)
+{
+	uint64_t n = promote_to_do(p);
+
+	buf_addf(text, "promote %llu change%s of %s", (unsigned long long)n,
+		 n == 1 ? "" : "s", p->pick.id);
+	if (p->pick.record.argv.n > 0) {
+		buf_add_str(text, " (");
+		report_command(text, &p->pick.record.argv, COMMAND_SHOWN);
+		buf_add_char(text, ')');
+	}
+	buf_add_str(text, " to ");
+	report_path(text, p->layers.items[0].source);
+	add_left(text, p);
+}
+
 int promote_ask(struct promote *p, struct error *err)
 {
 	AUTO_BUF struct buf text = BUF_INIT(65536);
+	int may = report_may_ask("promoting", err);
 	unsigned n = 0;
-	int r = report_may_ask("promoting", err);
 
-	if (r < 0)
-		return r;
+	/* Then nothing has to be asked. */
+	if (may < 0 && promote_to_do(p) == 0)
+		return 1;
+	if (may < 0 && p->report.json) {
+		p->dry = true;
+		promote_show(p);
+		return may;
+	}
 	p->asked = true;
 	if (each_entry(p, show_few, &n) > 0)
 		buf_addf(&text, "... (pinfold diff %s shows all)\n",
@@ -257,10 +283,12 @@ int promote_ask(struct promote *p, struct error *err)
 		io_write_all(STDERR_FILENO, buf_str(&text), text.len);
 		return 1;
 	}
-	buf_addf(&text, "promote %llu change%s to ",
-		 (unsigned long long)promote_to_do(p), promote_to_do(p) == 1 ? "" : "s");
-	report_path(&text, p->layers.items[0].source);
-	add_left(&text, p);
+	if (may < 0) {
+		io_write_all(STDERR_FILENO, buf_str(&text), text.len);
+		return may;
+	}
+	pick_say_other(&p->state, &p->pick);
+	add_question(&text, p);
 	buf_add_char(&text, '?');
 	return report_ask(&text);
 }
@@ -274,8 +302,10 @@ static void add_way_out(struct buf *text, const struct promote *p)
 		buf_addf(text, "; pinfold diff --patch %s shows the task's "
 			       "side, --held PATH takes it over%s",
 			 p->pick.id,
-			 p->merge ? "" : ", --merge merges text that both "
-					 "sides changed");
+			 p->merge || p->total.both == 0
+				 ? ""
+				 : ", --merge merges text that both sides "
+				   "changed");
 	else if (left[LEAVE_HELD] > 0)
 		buf_add_str(text, "; what is held back comes with --held PATH");
 }
@@ -292,9 +322,10 @@ static void say_sum(struct promote *p)
 		pick_say_other(&p->state, &p->pick);
 		return;
 	}
-	buf_addf(&text, "%llu promoted", (unsigned long long)promote_to_do(p));
+	buf_addf(&text, "%llu %s", (unsigned long long)promote_to_do(p),
+		 p->dry ? "would be promoted" : "promoted");
 	add_left(&text, p);
-	if (promote_to_do(p))
+	if (promote_to_do(p) && !p->dry)
 		buf_addf(&text, "; pinfold undo %s takes it back", p->pick.id);
 	add_way_out(&text, p);
 	report_note(buf_str(&text));
@@ -499,8 +530,10 @@ int promote_show(struct promote *p)
 	json_array(w);
 	each_entry(p, show_final, NULL);
 	json_array_end(w);
+	json_put_bool(w, "dry_run", p->dry);
 	json_put_string(w, "id", p->pick.id);
-	json_put_uint(w, "promoted", promote_to_do(p));
+	json_put_uint(w, "planned", p->dry ? promote_to_do(p) : 0);
+	json_put_uint(w, "promoted", p->dry ? 0 : promote_to_do(p));
 	json_put_string(w, "schema", SCHEMA);
 	json_put_text(w, "source", p->pick.record.source);
 	json_put_uint(w, "unselected", p->total.unselected);

@@ -109,31 +109,6 @@ static void add_held(struct buf *out, const struct held *h)
 	num_human_size(out, h->bytes);
 }
 
-/* The command's words, quoted where a word is not plain; max 0: all. */
-static void add_command(struct buf *out, const struct strlist *argv, size_t max)
-{
-	AUTO_BUF struct buf text = BUF_INIT(1u << 20);
-
-	for (size_t i = 0; i < argv->n; i++) {
-		const char *word = argv->items[i];
-
-		if (i > 0)
-			buf_add_char(&text, ' ');
-		if (strchr(word, ' ') || !*word)
-			str_quote(&text, word, strlen(word));
-		else
-			report_path(&text, word);
-	}
-	if (max == 0 || text.len <= max) {
-		buf_add_str(out, buf_str(&text));
-		return;
-	}
-	while (max > 0 && ((unsigned char)text.data[max] & 0xc0) == 0x80)
-		max--;
-	buf_add(out, text.data, max);
-	buf_add_str(out, "...");
-}
-
 static void add_name(struct buf *out, const struct record *r)
 {
 	AUTO_BUF struct buf name = BUF_INIT(65536);
@@ -163,7 +138,7 @@ static void list_line(struct report *r, const struct pick *p)
 	add_name(&r->out, &p->record);
 	if (p->record.argv.n > 0) {
 		buf_addf(&r->out, "%-24s  ", buf_str(&source));
-		add_command(&r->out, &p->record.argv, COMMAND_MAX);
+		report_command(&r->out, &p->record.argv, COMMAND_MAX);
 	} else {
 		buf_add_str(&r->out, buf_str(&source));
 	}
@@ -327,7 +302,7 @@ static void detail(struct report *report, const struct pick *p,
 	buf_add_char(out, '\n');
 	if (r->argv.n > 0) {
 		buf_addf(out, "%-10s ", "command");
-		add_command(out, &r->argv, 0);
+		report_command(out, &r->argv, 0);
 		buf_add_char(out, '\n');
 	}
 	detail_text(out, "name", r->name);

@@ -115,6 +115,30 @@ int report_path(struct buf *out, const char *path)
 	return str_quote_odd(out, path, SIZE_MAX);
 }
 
+void report_command(struct buf *out, const struct strlist *argv, size_t max)
+{
+	AUTO_BUF struct buf text = BUF_INIT(1u << 20);
+
+	for (size_t i = 0; i < argv->n; i++) {
+		const char *word = argv->items[i];
+
+		if (i > 0)
+			buf_add_char(&text, ' ');
+		if (strchr(word, ' ') || !*word)
+			str_quote(&text, word, strlen(word));
+		else
+			report_path(&text, word);
+	}
+	if (max == 0 || text.len <= max) {
+		buf_add_str(out, buf_str(&text));
+		return;
+	}
+	while (max > 0 && ((unsigned char)text.data[max] & 0xc0) == 0x80)
+		max--;
+	buf_add(out, text.data, max);
+	buf_add_str(out, "...");
+}
+
 void report_target(struct buf *out, const char *target, bool leaves)
 {
 	buf_add_str(out, " -> ");

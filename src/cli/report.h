@@ -50,6 +50,9 @@ bool report_ask(const struct buf *question);
 /* A path for people: as it is, or quoted where anything in it is unusual. */
 int report_path(struct buf *out, const char *path);
 
+/* A command's words, quoted where one is not plain; at most max bytes (0: all). */
+void report_command(struct buf *out, const struct strlist *argv, size_t max);
+
 /* " -> TARGET", and whether that lies outside of the source. */
 void report_target(struct buf *out, const char *target, bool leaves);
 

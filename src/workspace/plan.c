@@ -354,6 +354,8 @@ static int stay(struct plan *p, const struct change *c,
 {
 	int r = 0;
 
+	p->counts.both += selected && left->class == LEAVE_CONFLICT &&
+			  p->judge.both && S_ISREG(c->mode);
 	if (selected)
 		r = plan_leave(p, c, left->class, buf_str(&p->judge.reason));
 	else

@@ -49,6 +49,7 @@ struct promote_counts {
 	uint64_t skipped;    /* changed on the host while it was promoted */
 	uint64_t unselected; /* not asked for */
 	uint64_t merged;     /* of those modified */
+	uint64_t both;	     /* in conflict: files that both sides changed */
 	uint64_t bytes;	     /* of what comes */
 	uint64_t away;	     /* the host has another branch checked out */
 	uint64_t digest;     /* of the decisions: equal plans have equal ones */

@@ -169,7 +169,7 @@ def on_a_terminal_the_summary_is_shown_and_the_answer_counts(box):
     seen, status = answer(box, b'n\n')
     equal(status, 1)
     for text in ('A  new', 'M  kept', 'held back: .envrc',
-                 'promote 2 changes to ', '1 held back'):
+                 'promote 2 changes of t-', '1 held back'):
         within(seen, text)
     equal(listed(box), ['kept'])
     check(not os.path.exists(f'{box.state}/promoting/{task}'),

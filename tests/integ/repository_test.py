@@ -292,7 +292,7 @@ def on_a_terminal_the_references_are_shown_and_come_after_a_yes(box):
     seen, status = answer(box, b'n\n')
     equal(status, 1)
     for text in ('M  main: 1 commit, ', 'A  topic: new at ', 'M  a',
-                 'promote 3 changes to '):
+                 'promote 3 changes of t-'):
         within(seen, text)
     equal(values(box), before)
     answer(box, b'y\n')
