@@ -6,6 +6,7 @@
 #include "cli/own.h"
 #include "cli/report.h"
 #include "workspace/changes.h"
+#include "workspace/git_changes.h"
 #include "workspace/layer.h"
 #include "workspace/protect.h"
 
@@ -78,16 +79,35 @@ static int no_run(const struct options *o, const struct launch *l,
 struct held {
 	struct protect protect; /* of the layer that is counted */
 	uint64_t n;
+	uint64_t git;  /* what git keeps for itself, and references */
+	uint64_t refs; /* of these: references */
 	char *first; /* that is no directory, if there is one */
 	bool first_is_directory;
 };
+
+/* What a commit leaves in .git is no file that anybody changed. */
+static void count_git(struct held *held, const struct change *c)
+{
+	const char *rest = c->path + strlen(".git/");
+	bool ref;
+
+	if (held->protect.no_repository || !str_starts(c->path, ".git/"))
+		return;
+	ref = str_starts(rest, "refs/") || str_eq(rest, "HEAD");
+	if (!ref && !git_is_bookkeeping(rest) && !str_eq(rest, "packed-refs"))
+		return;
+	held->git++;
+	held->refs += ref && !S_ISDIR(c->mode);
+}
 
 static int count_held(void *arg, const struct change *c)
 {
 	struct held *held = arg;
 
-	if (!protect_reason(&held->protect, c))
+	if (!protect_reason(&held->protect, c)) {
+		count_git(held, c);
 		return 0;
+	}
 	held->n++;
 	if (held->first && (!held->first_is_directory || S_ISDIR(c->mode)))
 		return 0;
@@ -196,12 +216,20 @@ static void say_changes(const struct launch *l, const struct record *r,
 			const struct held *held)
 {
 	const struct record_changes *c = &r->changes;
-	uint64_t n = c->added + c->modified + c->deleted;
+	uint64_t n = c->added + c->modified + c->deleted - held->git;
 	AUTO_BUF struct buf text = BUF_INIT(2 * HELD_PATH_MAX + 256);
 
-	if (!c->known || n == 0)
+	if (!c->known || n + held->git == 0)
 		return;
-	buf_addf(&text, "%ju file%s changed", (uintmax_t)n, n == 1 ? "" : "s");
+	if (n + held->refs == 0)
+		buf_add_str(&text, "files of git's own in .git changed");
+	else
+		buf_addf(&text, "%ju file%s changed", (uintmax_t)n,
+			 n == 1 ? "" : "s");
+	if (held->refs)
+		buf_addf(&text, ", and %ju branch%s, tag%s or the like",
+			 (uintmax_t)held->refs, held->refs == 1 ? "" : "es",
+			 held->refs == 1 ? "" : "s");
 	if (held->first)
 		add_held(&text, held);
 	buf_addf(&text, "; pinfold diff %s", l->id);
