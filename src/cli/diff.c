@@ -6,8 +6,7 @@
 #include "base/cleanup.h"
 #include "base/num.h"
 #include "base/paths.h"
-#include "cli/diff_show.h"
-#include "cli/held.h"
+#include "cli/diff_plan.h"
 #include "cli/own.h"
 #include "cli/pick.h"
 #include "cli/sorted.h"
@@ -34,6 +33,7 @@ struct diff {
 	const struct state *state;
 	const struct pick *pick;
 	struct words words;
+	struct diff_plan plan;
 	size_t layer;		  /* 0: the source, i: write.(i-1) */
 	struct protect protect;	  /* of the layer that is shown */
 	struct renames renames;	  /* likewise */
@@ -87,6 +87,13 @@ static bool is_of_git(const struct diff *d, const struct change *c)
 					!protect_reason(&d->protect, c));
 }
 
+/* The commits of references that are named are shown as a patch. */
+static bool shows_commits(const struct diff *d)
+{
+	return d->show.how == SHOW_PATCH && d->words.n > 0 &&
+	       !d->show.report.json && d->plan.open;
+}
+
 /* Where a link leads to. What cannot be read is not told. */
 static void note_target(struct diff *d, const struct change *c,
 			struct show_notes *notes)
@@ -121,6 +128,7 @@ static int show_one(struct diff *d, const struct change *c)
 	if (c->kind == CHANGE_DELETED)
 		notes.to = renames_to(&d->renames, c->path);
 	note_target(d, c, &notes);
+	diff_plan_note(&d->plan, c->path, &notes);
 	return show_change(&d->show, c, &notes, d->err);
 }
 
@@ -133,10 +141,30 @@ static int show_deleted(void *arg, const struct change *c)
 
 static void count(struct diff *d, const struct change *c)
 {
-	d->held += protect_reason(&d->protect, c) != NULL;
+	struct show_notes notes = {.held = protect_reason(&d->protect, c)};
+
+	diff_plan_note(&d->plan, c->path, &notes);
+	d->held += notes.held != NULL;
 	d->total.added += c->kind == CHANGE_ADDED;
 	d->total.modified += c->kind == CHANGE_MODIFIED;
 	d->total.deleted += c->kind == CHANGE_DELETED;
+}
+
+/* Is its meaning shown: what is promoted of it, or its commits? */
+static bool is_told_otherwise(const struct diff *d, const struct change *c)
+{
+	if (d->layer > 0 || d->protect.no_repository ||
+	    !diff_plan_is_reference(c->path))
+		return false;
+	return (shows_meaning(d) && d->plan.known) || shows_commits(d);
+}
+
+static bool is_meant(struct diff *d, const struct change *c,
+		     bool deleted_directory)
+{
+	return words_mean(&d->words, d->layer, c->path) ||
+	       (deleted_directory &&
+		words_lead_through(&d->words, d->layer, c->path));
 }
 
 static int show(void *arg, const struct change *c)
@@ -145,14 +173,14 @@ static int show(void *arg, const struct change *c)
 	bool deleted_directory = c->kind == CHANGE_DELETED &&
 				 S_ISDIR(c->mode_before);
 
-	if (!words_mean(&d->words, d->layer, c->path) &&
-	    !(deleted_directory &&
-	      words_lead_through(&d->words, d->layer, c->path)))
+	if (!is_meant(d, c, deleted_directory))
 		return 0;
 	if (shows_meaning(d) && is_of_git(d, c)) {
 		d->of_git++;
 		return 0;
 	}
+	if (is_told_otherwise(d, c))
+		return 0;
 	count(d, c);
 	if (is_left_out(d, c)) {
 		d->left_out++;
@@ -185,6 +213,22 @@ static int remark_left_out(struct diff *d)
 	return show_remark(&d->show, buf_str(&text));
 }
 
+static int show_changes(struct diff *d, struct sorted *sorted,
+			struct error *err)
+{
+	bool source = d->layer == 0;
+	int r = source && shows_meaning(d)
+			? diff_plan_references(&d->plan, &d->show, &d->total)
+			: 0;
+
+	if (r == 0)
+		r = sorted_each(sorted, show, d);
+	if (r == 0 && source && shows_commits(d))
+		r = diff_plan_commits(&d->plan, &d->show, &d->words,
+				      &d->total, err);
+	return r == 0 ? remark_left_out(d) : r;
+}
+
 static int show_sorted(struct diff *d, struct sorted *sorted, int upper,
 		       int below, struct error *err)
 {
@@ -204,9 +248,7 @@ static int show_sorted(struct diff *d, struct sorted *sorted, int upper,
 	d->err = err;
 	err->code = 0;
 	if (r == 0)
-		r = sorted_each(sorted, show, d);
-	if (r == 0)
-		r = remark_left_out(d);
+		r = show_changes(d, sorted, err);
 	renames_done(&d->renames);
 	tree_done(&d->upper);
 	if (r < 0 && !d->show.report.failed && err->code == 0)
@@ -228,6 +270,7 @@ static int show_layer(struct diff *d, int layer_fd, const char *recorded,
 	struct error failure = {0};
 	AUTO_CLOSE int below = -1;
 	AUTO_CLOSE int upper = -1;
+	uint64_t held = d->held;
 	int r, shown;
 
 	sorted_init(&sorted, layer_fd);
@@ -249,8 +292,13 @@ static int show_layer(struct diff *d, int layer_fd, const char *recorded,
 	d->protect.hidden = d->layer == 0 ? &d->pick->hidden : NULL;
 	r = changes_scan(layer_fd, below, copied, 0, sorted_add, &sorted,
 			 &counts, err);
+	diff_plan_begin(&d->plan, layer_fd);
 	/* Of a scan that failed, what it found is shown all the same. */
 	shown = show_sorted(d, &sorted, upper, below, &failure);
+	/* Of all of them it is the number that promote has. */
+	if (d->plan.known && d->words.n == 0)
+		d->held = held + diff_plan_held(&d->plan);
+	diff_plan_end(&d->plan);
 	protect_done(&d->protect);
 	if (d->show.report.failed)
 		return 0; /* report_end says it. */
@@ -380,6 +428,7 @@ static int show_all(struct diff *d)
 	struct error err = {0};
 	int r;
 
+	diff_plan_open(&d->plan, d->pick);
 	/* Where this is blocked a closed directory is an error, by its name. */
 	if (geteuid() != 0)
 		own_enter(NULL);
@@ -432,6 +481,7 @@ int verb_diff(const struct options *o)
 	struct diff d = {.state = &state,
 			 .pick = &p,
 			 .show = {.how = how_of(o), .open = BUF_INIT(1u << 26)},
+			 .plan = DIFF_PLAN_INIT,
 			 .protect = PROTECT_INIT};
 	struct error err = {0};
 	int r;
@@ -450,6 +500,7 @@ int verb_diff(const struct options *o)
 		r = show_all(&d);
 		report_done(&d.show.report);
 	}
+	diff_plan_done(&d.plan);
 	words_done(&d.words);
 	buf_done(&d.show.open);
 	return r;

@@ -67,6 +67,22 @@ static void print_notes(struct buf *out, const struct change *c,
 	}
 	if (notes->held)
 		buf_addf(out, "  held back: %s", notes->held);
+	if (notes->conflict)
+		buf_addf(out, "  conflict: %s", notes->conflict);
+}
+
+int show_line(struct show *s, enum change_kind kind, const char *text)
+{
+	struct buf *out = &s->report.out;
+
+	buf_add_str(out, colour_code(s->report.colour, kind_colours[kind]));
+	if (s->how == SHOW_STAT)
+		buf_addf(out, "%-8s %10s  ", kind_names[kind], "");
+	else
+		buf_addf(out, "%c  ", kind_letters[kind]);
+	buf_add_str(out, text);
+	buf_add_str(out, colour_code(s->report.colour, COLOUR_NONE));
+	return report_flush(&s->report);
 }
 
 /* Name stands for the change: its path, or its last part in a tree. */
@@ -187,8 +203,8 @@ static const char *line_colour(const struct show *s, const char *line)
 				     : colour_code(s->report.colour, colour);
 }
 
-/* A text of others: as it is for programs, made visible for a terminal. */
-static int print_text(struct show *s, const char *text, size_t len)
+/* As it is for programs. */
+int show_text(struct show *s, const char *text, size_t len)
 {
 	struct buf *out = &s->report.out;
 	const char *end = text + len;
@@ -215,6 +231,29 @@ static int print_text(struct show *s, const char *text, size_t len)
 	return r;
 }
 
+int show_remark(struct show *s, const char *text)
+{
+	if (s->report.json)
+		return 0;
+	show_text(s, text, strlen(text));
+	if (!s->terminal)
+		buf_add_char(&s->report.out, '\n');
+	return report_flush(&s->report);
+}
+
+static int remark_conflict(struct show *s, const struct change *c,
+			   const struct show_notes *notes)
+{
+	AUTO_BUF struct buf text = BUF_INIT(65536);
+
+	if (!notes->conflict)
+		return 0;
+	buf_add_str(&text, "# ");
+	report_path(&text, c->path);
+	buf_addf(&text, " conflict: %s", notes->conflict);
+	return show_remark(s, buf_str(&text));
+}
+
 static int print_patch(struct show *s, const struct change *c,
 		       const struct show_notes *notes, struct error *err)
 {
@@ -226,18 +265,10 @@ static int print_patch(struct show *s, const struct change *c,
 	 * them. */
 	if (notes->to || (S_ISDIR(c->mode) && c->kind == CHANGE_ADDED))
 		return 0;
-	r = patcher_add(s->patcher, c, &p, &text, err);
-	return r < 0 ? r : print_text(s, buf_str(&text), text.len);
-}
-
-int show_remark(struct show *s, const char *text)
-{
-	if (s->report.json)
-		return 0;
-	print_text(s, text, strlen(text));
-	if (!s->terminal)
-		buf_add_char(&s->report.out, '\n');
-	return report_flush(&s->report);
+	r = remark_conflict(s, c, notes);
+	if (r == 0)
+		r = patcher_add(s->patcher, c, &p, &text, err);
+	return r < 0 ? r : show_text(s, buf_str(&text), text.len);
 }
 
 /* ---- JSON ---- */
@@ -269,6 +300,7 @@ static int write_json(struct show *s, const struct change *c, const char *path,
 	int r = 0;
 
 	json_object(w);
+	json_put_text(w, "conflict", notes->conflict);
 	json_put_text(w, "held", notes->held);
 	json_put_string(w, "kind", kind_names[c->kind]);
 	put_mode(w, "mode", c->mode);

@@ -26,7 +26,7 @@ struct show {
 
 /* What is shown of a change beside itself; NULL where there is none. */
 struct show_notes {
-	const char *held;
+	const char *held, *conflict;
 	const char *from, *to; /* of a file that was moved */
 	const char *target;    /* of a link */
 	bool leaves;	       /* it leads out of the source */
@@ -38,6 +38,12 @@ const char *show_kind_name(enum change_kind kind);
 /* 0, or negative: the report failed, or err says what did. */
 int show_change(struct show *s, const struct change *c,
 		const struct show_notes *notes, struct error *err);
+
+/* A line, with what stands below it, of something that is no path. */
+int show_line(struct show *s, enum change_kind kind, const char *text);
+
+/* A text of others between patches: made visible for a terminal. */
+int show_text(struct show *s, const char *text, size_t len);
 
 /* A line of our own between patches. */
 int show_remark(struct show *s, const char *text);

@@ -94,7 +94,8 @@ static int run(void *arg, const struct git_errand *e, struct error *err)
 				 .system = host,
 				 .n_system = ARRAY_SIZE(host),
 				 .memory_max = MEMORY_MAX,
-				 .file_max = FILE_MAX,
+				 .file_max = e->file_max ? e->file_max
+						      : FILE_MAX,
 				 .seconds = SECONDS,
 			 },
 			 err);

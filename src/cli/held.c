@@ -159,11 +159,11 @@ static int claim(struct layers *l, const struct pick *p, struct error *err)
 	return 0;
 }
 
-int layers_open(struct layers *ret, const struct pick *p, bool gone_too,
-		struct error *err)
+static int open_all(struct layers *ret, const struct pick *p, bool lock,
+		    bool gone_too, struct error *err)
 {
 	AUTO_LAYERS struct layers l = LAYERS_INIT;
-	int r = claim(&l, p, err);
+	int r = lock ? claim(&l, p, err) : 0;
 
 	if (r == 0)
 		r = read_start(p, &l.since_ns, err);
@@ -188,4 +188,15 @@ int layers_open(struct layers *ret, const struct pick *p, bool gone_too,
 			err);
 	}
 	return r;
+}
+
+int layers_open(struct layers *ret, const struct pick *p, bool gone_too,
+		struct error *err)
+{
+	return open_all(ret, p, true, gone_too, err);
+}
+
+int layers_look(struct layers *ret, const struct pick *p, struct error *err)
+{
+	return open_all(ret, p, false, false, err);
 }

@@ -32,6 +32,9 @@ int layers_open(struct layers *ret, const struct pick *p, bool gone_too,
 		struct error *err);
 void layers_done(struct layers *l);
 
+/* As layers_open, to look only: also of a task that runs. */
+int layers_look(struct layers *ret, const struct pick *p, struct error *err);
+
 /*
  * Finishes or takes back what was interrupted, of every task of the caller, and
  * says so. What cannot be finished is said too, and stays for the next time.

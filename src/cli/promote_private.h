@@ -3,6 +3,7 @@
 #define PINFOLD_CLI_PROMOTE_PRIVATE_H
 
 #include "cli/held.h"
+#include "cli/promote_ref.h"
 #include "cli/report.h"
 #include "cli/words.h"
 #include "schema/json.h"
@@ -44,15 +45,6 @@ int promote_ask(struct promote *p, struct error *err);
  * name. After planning.
  */
 int promote_check_only(struct promote *p, struct error *err);
-
-/*
- * A reference that is, or was, taken over: "main: 3 commits, a1b2c3d..d4e5f67".
- * path is the journal's, text what it says of it. 0 or negative.
- */
-int promote_tell_ref(struct buf *out, const char *path, const char *text);
-
-/* The same as a JSON object. */
-void promote_write_ref(struct json_writer *w, const char *text);
 
 /* -ENOENT with a text for a path of --held that is no change. */
 int promote_check_held(struct promote *p, struct error *err);

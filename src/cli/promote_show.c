@@ -128,26 +128,13 @@ static int write_entry(struct promote *p, size_t i,
 typedef int entry_fn(struct promote *p, size_t i,
 		     const struct journal_entry *e, void *arg);
 
-static int compare(const void *a, const void *b)
-{
-	const struct journal_entry *const *x = a, *const *y = b;
-
-	return strcmp((*x)->path, (*y)->path);
-}
-
 /* In the order of paths. */
 static int each_of(struct promote *p, size_t i, entry_fn *fn, void *arg)
 {
-	const struct journal *j = &p->steps[i].promotion.journal;
-	size_t n = 0, max = j->len / sizeof(struct journal_entry) + 1;
-	AUTO_FREE struct journal_entry **all = calloc(max, sizeof(*all));
-	int r = all ? 0 : -ENOMEM;
+	AUTO_FREE struct journal_entry **all = NULL;
+	size_t n = 0;
+	int r = journal_sorted(&p->steps[i].promotion.journal, &all, &n);
 
-	for (struct journal_entry *e = all ? journal_next(j, NULL) : NULL; e;
-	     e = journal_next(j, e))
-		all[n++] = e;
-	if (n > 1)
-		qsort(all, n, sizeof(struct journal_entry *), compare);
 	for (size_t k = 0; k < n && r == 0; k++)
 		r = fn(p, i, all[k], arg);
 	return r;

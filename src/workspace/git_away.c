@@ -28,6 +28,7 @@
 #define LOG_MAX (256u << 20)
 #define PATHS_MAX (256u << 20)
 #define FROM "checkout: moving from "
+#define IDS_MAX 8 /* of one second */
 #define RETURNING "returning to "
 #define HEADS "refs/heads/"
 
@@ -43,10 +44,11 @@ void git_away_done(struct git_away *a)
 struct began {
 	const struct git_repo *repo;
 	int64_t since_s;
-	char id[GIT_ID_MAX + 1]; /* "": not known */
+	struct strlist ids; /* commits that it may have been; none: not known */
 	char ref[GIT_NAME_MAX];	 /* a branch that it may have been */
-	bool known;		 /* a line has told which one it was */
-	bool sure;		 /* by a line that came after the task's start */
+	bool past;		 /* a line came after the task's start */
+	bool known;		 /* one has told which branch it was */
+	bool sure;		 /* and came after the task's start */
 	bool other;		 /* one of the answers is not what it is now */
 };
 
@@ -85,8 +87,21 @@ static void take_name(struct began *b, const char *name, size_t len)
 		snprintf(b->ref, sizeof(b->ref), HEADS "%.*s", (int)len, name);
 }
 
+/* Before the first commit there was none to begin at. */
+static int take_id(struct began *b, const char *line)
+{
+	char id[GIT_ID_MAX + 1];
+
+	if (b->past || !is_id(line, b->repo->id_len))
+		return 0;
+	snprintf(id, sizeof(id), "%.*s", (int)b->repo->id_len, line);
+	return id[strspn(id, "0")] && !strlist_has(&b->ids, id)
+		       ? strlist_add(&b->ids, id)
+		       : 0;
+}
+
 /* "OLD NEW WHO <MAIL> TIME ZONE\tWORDS" */
-static void take_line(struct began *b, const char *line)
+static int take_line(struct began *b, const char *line)
 {
 	const char *mail = strstr(line, "> "), *words = strchr(line, '\t');
 	long long when = mail ? strtoll(mail + 2, NULL, 10) : 0;
@@ -94,17 +109,16 @@ static void take_line(struct began *b, const char *line)
 	size_t len = 0;
 
 	if (!words || when < b->since_s || b->sure)
-		return;
-	/* Before the first commit there was none to begin at. */
-	if (strspn(b->id, "0") == strlen(b->id) &&
-	    is_id(line, b->repo->id_len))
-		snprintf(b->id, sizeof(b->id), "%.*s", (int)b->repo->id_len,
-			 line);
+		return 0;
+	if (take_id(b, line) < 0)
+		return -ENOMEM;
+	b->past |= when > b->since_s;
 	name = name_before(words + 1, &len);
 	if (!name)
-		return;
+		return 0;
 	take_name(b, name, len);
 	b->sure = when > b->since_s;
+	return 0;
 }
 
 static int read_log(struct began *b)
@@ -124,9 +138,9 @@ static int read_log(struct began *b)
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
 	for (char *line = text.data ? strtok_r(text.data, "\n", &save) : NULL;
-	     line; line = strtok_r(NULL, "\n", &save))
-		take_line(b, line);
-	return 0;
+	     line && r >= 0; line = strtok_r(NULL, "\n", &save))
+		r = take_line(b, line);
+	return r;
 }
 
 /* Is HEAD's file still the one that the task began with, or one of ours? */
@@ -185,16 +199,6 @@ struct look {
 	struct error *err;
 };
 
-static int note(void *arg, const struct change *c)
-{
-	struct look *l = arg;
-	int r = git_changes_is_part(l->judge->layer, c)
-			? git_changes_note(&l->git, l->judge, c, l->err)
-			: 0;
-
-	return r < 0 ? r : 0;
-}
-
 /* What a branch is in the task. 0; 1: it cannot be told; or negative. */
 static int find_branch(struct look *l, const char *name,
 		       char tip[GIT_ID_MAX + 1])
@@ -226,7 +230,11 @@ static int find_tip(struct look *l, const struct began *b,
 		return 1;
 	if (name[0])
 		return find_branch(l, name, tip);
-	memcpy(tip, head ? head->new : b->id, GIT_ID_MAX + 1);
+	/* On no branch, and the task has left it there. */
+	snprintf(tip, GIT_ID_MAX + 1, "%s",
+		 head	      ? head->new
+		 : b->ids.n == 1 ? b->ids.items[0]
+				 : "");
 	return !tip[0];
 }
 
@@ -285,17 +293,16 @@ static int list_paths(struct look *l, const struct began *b, const char *tip,
 	AUTO_GIT_LAB struct git_lab lab = {.fd = -1};
 	AUTO_BUF struct buf why = BUF_INIT(2048);
 	struct git_away *a = &l->judge->away;
-	bool zero = strspn(b->id, "0") == strlen(b->id);
 	int r;
 
 	/* Of what was there before, nothing says what it was. */
-	if (!l->judge->layer->git || l->git.special || (zero && moved))
+	if (l->git.special || (b->ids.n == 0 && moved) || b->ids.n > IDS_MAX)
 		return 1;
 	r = git_lab_open(&lab, l->judge->layer->git, &l->git, stage_fd, l->err);
 	if (r == 0)
 		r = list_new(&lab, a, tip, &why);
-	if (r == 0 && !zero)
-		r = compare_tips(&lab, a, b->id, tip, &why);
+	for (size_t i = 0; i < b->ids.n && r == 0; i++)
+		r = compare_tips(&lab, a, b->ids.items[i], tip, &why);
 	if (r == 0)
 		strlist_sort(&a->paths);
 	return r;
@@ -304,21 +311,14 @@ static int list_paths(struct look *l, const struct began *b, const char *tip,
 static int look_at_task(struct look *l, const struct began *b, int upper_fd,
 			int stage_fd)
 {
-	const struct promote_layer *layer = l->judge->layer;
-	struct changes_counts counts;
 	char tip[GIT_ID_MAX + 1];
 	bool moved;
-	int r = changes_scan(layer->fd, layer->source_fd, layer->copied, 0, note,
-			     l, &counts, l->err);
+	int r = git_changes_collect(&l->git, l->judge, upper_fd, l->err);
 
 	if (r < 0 || !l->git.opened)
 		return r;
-	r = git_changes_resolve(&l->git, l->judge, l->err);
-	if (r == 0)
-		r = git_changes_open_objects(&l->git, upper_fd);
-	if (r == 0)
-		r = find_tip(l, b, tip, &moved);
-	if (r == 0 && str_eq(tip, b->id))
+	r = find_tip(l, b, tip, &moved);
+	if (r == 0 && b->ids.n == 1 && str_eq(tip, b->ids.items[0]))
 		return 0;
 	if (r == 0)
 		r = list_paths(l, b, tip, moved, stage_fd);
@@ -347,7 +347,7 @@ int git_away_find(struct judge *j, int upper_fd, int stage_fd,
 	struct look l = {.judge = j, .git = GIT_CHANGES_INIT, .err = err};
 	AUTO_BUF struct buf why = BUF_INIT(1024);
 	struct git_repo repo = GIT_REPO_INIT;
-	struct began b;
+	struct began b = {0};
 	int r;
 
 	if (!is_newer(j))
@@ -359,6 +359,7 @@ int git_away_find(struct judge *j, int upper_fd, int stage_fd,
 		if (r == 0 && j->away.is)
 			r = look_at_task(&l, &b, upper_fd, stage_fd);
 	}
+	strlist_done(&b.ids);
 	git_changes_done(&l.git);
 	git_repo_done(&repo);
 	j->away.named = j->named && strlist_has(j->named, ".git/HEAD");

@@ -611,3 +611,35 @@ int git_changes_resolve(struct git_changes *g, struct judge *j,
 				 strerror(-r))
 		     : 0;
 }
+
+/* ---- both at once ---- */
+
+struct collect {
+	struct git_changes *g;
+	struct judge *judge;
+	struct error *err;
+};
+
+static int collect(void *arg, const struct change *c)
+{
+	struct collect *k = arg;
+	int r = git_changes_is_part(k->judge->layer, c)
+			? git_changes_note(k->g, k->judge, c, k->err)
+			: 0;
+
+	return r < 0 ? r : 0;
+}
+
+int git_changes_collect(struct git_changes *g, struct judge *j, int upper_fd,
+			struct error *err)
+{
+	const struct promote_layer *l = j->layer;
+	struct collect k = {g, j, err};
+	struct changes_counts counts;
+	int r = changes_scan(l->fd, l->source_fd, l->copied, 0, collect, &k,
+			     &counts, err);
+
+	if (r == 0)
+		r = git_changes_resolve(g, j, err);
+	return r == 0 ? git_changes_open_objects(g, upper_fd) : r;
+}

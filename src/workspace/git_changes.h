@@ -87,6 +87,13 @@ int git_changes_open_objects(struct git_changes *g, int upper_fd);
 int git_changes_resolve(struct git_changes *g, struct judge *j,
 			struct error *err);
 
+/*
+ * All of it at once, by a scan of its own: what the task changed in the
+ * repository, and its objects. 0 or negative.
+ */
+int git_changes_collect(struct git_changes *g, struct judge *j, int upper_fd,
+			struct error *err);
+
 /* Leaves a reference; the reason is one line, quoted where it must be. */
 int git_ref_leave(struct git_ref *r, enum journal_class class,
 		  const char *format, ...)

@@ -242,6 +242,7 @@ static int run_fds(struct git_lab *lab, enum git_view how,
 				  .error_fd = error_fd,
 				  .dirs = view.dirs,
 				  .n_dirs = view.n,
+				  .file_max = lab->file_max,
 			  },
 			  &err);
 	lab->status = r > 0 ? r : 0;
@@ -283,6 +284,24 @@ int git_lab_run(struct git_lab *lab, enum git_view view,
 		return 1;
 	}
 	return r < 0 ? fail(lab, r, "read what git printed") : 0;
+}
+
+int git_lab_print(struct git_lab *lab, const char *const *argv, const char *in,
+		  size_t in_len, uint64_t max, struct buf *out, struct buf *why)
+{
+	AUTO_CLOSE int in_fd = open_scratch(in, in_len);
+	AUTO_CLOSE int out_fd = open_scratch(NULL, 0);
+	int r, e;
+
+	if (in_fd < 0 || out_fd < 0)
+		return fail(lab, in_fd < 0 ? in_fd : out_fd, "start git");
+	lab->file_max = max;
+	r = run_fds(lab, GIT_VIEW_TASK, argv, in_fd, out_fd, why);
+	lab->file_max = 0;
+	if (r < 0)
+		return r;
+	e = lseek(out_fd, 0, SEEK_SET) < 0 ? -errno : io_read_all(out_fd, out);
+	return e < 0 ? fail(lab, e, "read what git printed") : r;
 }
 
 /* ---- taking objects over ---- */

@@ -15,6 +15,7 @@ struct git_errand {
 	int in_fd, out_fd, error_fd;
 	const int *dirs; /* its descriptors 3, 4, ...; it writes the first */
 	size_t n_dirs;
+	uint64_t file_max; /* bytes that it may write into one; 0: as usual */
 };
 
 /*
@@ -45,6 +46,7 @@ struct git_lab {
 	/* What this machine lacked for one of them, or "": no fault of what it
 	 * looked at, so that nothing can be said of that. */
 	char lacked[256];
+	uint64_t file_max; /* see struct git_errand */
 	struct error *err;
 };
 

@@ -14,6 +14,14 @@ int git_lab_add_tips(struct git_lab *lab, const struct git_ref *r,
  */
 int git_lab_known(struct git_lab *lab, struct buf *why);
 
+/*
+ * As git_lab_run with what the task has; but what git printed, at most max
+ * bytes, is in out also where it failed.
+ */
+int git_lab_print(struct git_lab *lab, const char *const *argv, const char *in,
+		  size_t in_len, uint64_t max, struct buf *out,
+		  struct buf *why);
+
 /* Fills how many commits each one brings. 0 or negative. */
 int git_lab_count(struct git_lab *lab);
 

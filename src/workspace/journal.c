@@ -264,3 +264,28 @@ int journal_index(const struct journal *j, size_t **ret, size_t *ret_n)
 	*ret_n = n;
 	return 0;
 }
+
+static int compare_paths(const void *a, const void *b)
+{
+	const struct journal_entry *const *x = a, *const *y = b;
+
+	return strcmp((*x)->path, (*y)->path);
+}
+
+int journal_sorted(const struct journal *j, struct journal_entry ***ret,
+		   size_t *ret_n)
+{
+	size_t n = 0, max = j->len / sizeof(struct journal_entry) + 1;
+	struct journal_entry **all = calloc(max, sizeof(*all));
+
+	if (!all)
+		return -ENOMEM;
+	for (struct journal_entry *e = journal_next(j, NULL); e;
+	     e = journal_next(j, e))
+		all[n++] = e;
+	if (n > 1)
+		qsort(all, n, sizeof(*all), compare_paths);
+	*ret = all;
+	*ret_n = n;
+	return 0;
+}

@@ -198,6 +198,9 @@ struct journal_entry *journal_next(const struct journal *j,
  * free; 0 or -ENOMEM.
  */
 int journal_index(const struct journal *j, size_t **ret, size_t *ret_n);
+/* All entries in the order of their paths; likewise. */
+int journal_sorted(const struct journal *j, struct journal_entry ***ret,
+		   size_t *ret_n);
 struct journal_entry *journal_at(const struct journal *j, size_t offset);
 
 #endif

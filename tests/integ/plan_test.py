@@ -3,19 +3,26 @@
 """Looking at what a promotion would do, before it does anything."""
 import json
 import os
+import pty
+import stat
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from box import answer, case, check, equal, main, tree_state, within
+from box import (PINFOLD, answer, case, check, equal, main, read_until,
+                 tree_state, within)
 from repository import git, plant, promote, values, work
 
 
 def unchanged(box, before):
-    equal((tree_state(box.source), values(box)), before)
+    equal(now(box), before)
 
 
 def now(box):
-    return tree_state(box.source), values(box)
+    """All but the times of directories: a plan may be made in .git, and goes."""
+    state = tree_state(box.source)
+    return {path: what[:3] + what[4:] if stat.S_ISDIR(what[0]) else what
+            for path, what in state.items()}, values(box)
 
 
 @case
@@ -100,6 +107,164 @@ def merging_is_offered_where_it_can_help(box):
     work(box, 'echo 2 >>a')
     box.write('a', 'host\n')
     within(promote(box, status=1).text(), '--merge merges text')
+
+
+COMMITS = r'''echo 2 >>a; git commit -qam two; git checkout -q -b topic
+    printf 'odd \033[31mred\n' >t; git add t
+    git commit -qm "topic $(printf '\033[32m') words"
+    git tag -a v1 -m 'words of the tag'; git checkout -q main
+    echo stashed >>b; echo u >untracked; git stash -q -u; git branch -D gone'''
+
+
+def look(box, *words, status=0):
+    return box.pinfold('diff', *words).expect(status).out.decode()
+
+
+def no_trace(box, task):
+    left = [n for n in os.listdir(box.folder(task)) if n.startswith('look')]
+    equal(left, [], 'left of a look')
+
+
+@case
+def diff_tells_references_as_promote_does(box):
+    plant(box)
+    git(box, 'branch', 'gone')
+    task = work(box, COMMITS, '--json').json()['id']
+    before = now(box)
+    shown = look(box)
+    for text in ('M  main: 1 commit, ', 'A  topic: new at ', 'A  tag v1: new',
+                 'A  stash: 1 entry', 'D  gone: deleted, was '):
+        within(shown, text)
+    check('.git/refs' not in shown, shown)
+    plan = box.pinfold('promote', '-n').out.decode()
+    equal([l for l in shown.splitlines() if ': ' in l],
+          [l for l in plan.splitlines() if ': ' in l])
+    unchanged(box, before)
+    no_trace(box, task)
+    # What the host has moved is marked too.
+    git(box, 'commit', '-q', '--allow-empty', '-m', 'host')
+    within(look(box), 'M  .git/refs/heads/main  conflict: moved on the host')
+
+
+@case
+def a_reference_is_shown_with_its_commits_and_their_patch(box):
+    plant(box)
+    git(box, 'branch', 'gone')
+    task = work(box, COMMITS, '--json').json()['id']
+    before = now(box)
+    shown = look(box, '-p', task, '.git/refs/heads/topic')
+    for text in ('# topic: new at ', '\n    topic \x1b[32m words\n',
+                 '+odd \x1b[31mred\n', '\n    two\n', '\n+2\n'):
+        within(shown, text)
+    check('first' not in shown, shown)
+    shown = look(box, '-p', task, '.git/refs/heads/main')
+    within(shown, '\n    two\n')
+    check('topic' not in shown, shown)
+    shown = look(box, '-p', task, '.git/refs/stash')
+    within(shown, '\n+stashed\n')
+    within(shown, '+++ b/untracked\n')
+    within(look(box, '-p', task, '.git/refs/tags'), 'words of the tag')
+    within(look(box, '-p', task, '.git/refs/heads/gone'), '# gone: deleted')
+    # On a terminal nothing of it moves the cursor.
+    main_fd, fd = pty.openpty()
+    process = subprocess.Popen([PINFOLD, 'diff', '-p', '.git/refs/heads'],
+                               stdin=fd, stdout=fd, stderr=fd, cwd=box.source,
+                               env={**box.env, 'NO_COLOR': '1'})
+    os.close(fd)
+    seen = read_until(main_fd, b'two')
+    equal(process.wait(60), 0)
+    os.close(main_fd)
+    check(b'\x1b' not in seen, seen)
+    unchanged(box, before)
+    no_trace(box, task)
+
+
+@case
+def nothing_of_the_task_is_obeyed_when_its_commits_are_shown(box):
+    plant(box)
+    ran = f'{box.top}/ran'
+    work(box, f'''printf '#!/bin/sh\\ntouch {ran}\\n' >evil; chmod +x evil
+        echo '* diff=x' >.gitattributes; echo '* diff=x' >.git/info/attributes
+        git add evil .gitattributes; echo 2 >>a
+        git -c core.hooksPath=/ commit -qam two
+        git config diff.x.command "$PWD/evil"
+        git config diff.x.textconv "$PWD/evil"
+        git config core.fsmonitor "$PWD/evil"; git config core.pager "$PWD/evil"
+        cp evil .git/hooks/post-checkout''')
+    within(look(box, '-p', '.git/refs/heads/main'), '\n+2\n')
+    check(not os.path.exists(ran), 'something ran')
+    work(box, 'echo 2 >>b; git commit -qam two; mkfifo .git/objects/f')
+    within(look(box, '-p', '.git/refs/heads/main'),
+           '# commits are not shown: among the task\'s objects')
+    work(box, '''echo 2 >>b; git commit -qam two
+        f=$(git rev-parse HEAD^{tree}); f=.git/objects/$(echo $f |
+        sed 's|^..|&/|'); chmod u+w $f; echo broken >$f''')
+    r = box.pinfold('diff', '-p', '.git/refs/heads/main').expect(0)
+    check(b'# its commits cannot be shown: ' in r.out or
+          b'# what follows is not shown' in r.out, r)
+
+
+@case
+def what_is_too_long_is_cut_and_says_so(box):
+    plant(box)
+    work(box, 'seq 2400000 >big; git add big; git commit -qm big')
+    r = box.pinfold('diff', '-p', '.git/refs/heads/main').expect(0)
+    within(r.out[-200:].decode(), '# what follows is not shown')
+    check(16 << 20 <= len(r.out) < 17 << 20, len(r.out))
+
+
+@case
+def diff_marks_conflicts_and_counts_what_promote_holds_back(box):
+    plant(box)
+    for mode in ('overlay', 'copy'):
+        git(box, 'checkout', '-q', '.')
+        task = work(box, '''echo 2 >>a; echo 2 >>b; rm c; mkdir .vscode
+            echo x >.vscode/settings.json; echo x >.git/hooks/post-commit
+            ''', '--workspace', mode, '--json').json()['id']
+        box.write('b', 'host\n')
+        box.write('c', 'host\n')
+        shown = look(box, task)
+        for name in 'bc':
+            within(shown, f'{name}  conflict: changed on the host since')
+        within(shown, 'M  a\n')
+        within(look(box, '-p', task), '# b conflict: changed on the host')
+        found = box.changes(task)
+        conflicts = {c['path']: c['conflict'] for c in found['changes']}
+        equal(conflicts['a'], None)
+        within(conflicts['b'], 'changed on the host since')
+        r = box.pinfold('promote', '-n', task).expect(1)
+        within(r.text(), f', {found["counts"]["held"]} held back, 2 in conf')
+        within(look(box, '--stat', task),
+               f'{found["counts"]["held"]} of them held back')
+        no_trace(box, task)
+
+
+@case
+def the_end_of_a_run_counts_no_file_that_only_git_wrote(box):
+    plant(box)
+    r = work(box, """echo 2 >>a; echo n >n; git add -A; git commit -qm two
+        git branch topic; mkdir -p .git/hooks
+        echo x >.git/hooks/post-commit""", '--json')
+    within(r.text(), 'pinfold: 3 files changed, and 2 branches, tags or the '
+                     'like, 1 held back (.git/hooks/post-commit); ')
+    check(r.json()['changes']['added'] > 3, 'the record counts all')
+    r = work(box, 'git commit -q --allow-empty -m two')
+    within(r.text(), 'pinfold: 0 files changed, and 1 branch, tag or the like;')
+    r = work(box, 'echo x >.git/COMMIT_EDITMSG')
+    within(r.text(), "pinfold: files of git's own in .git changed; pinfold ")
+
+
+@case
+def a_task_that_runs_is_marked_too(box):
+    plant(box)
+    task = box.start()
+    box.exec(task, '--', 'sh', '-c', 'echo 2 >>a; git commit -qam two; '
+             'echo 2 >>b').expect(0)
+    box.write('b', 'host\n')
+    shown = look(box, task)
+    within(shown, 'b  conflict: changed on the host')
+    within(shown, 'M  main: 1 commit, ')
+    within(look(box, '-p', task, '.git/refs/heads/main'), '\n+2\n')
 
 
 if __name__ == '__main__':

@@ -36,7 +36,7 @@ def everything(box, mode):
     task = work(box, EVERYTHING + 'git for-each-ref; git stash list',
                 '--workspace', mode, '--json')
     shown = box.pinfold('diff').expect(0, text="in .git are git's own")
-    within(shown.out.decode(), '.git/refs/heads/')
+    within(shown.out.decode(), 'M  main: 2 commits, ')
     check(b'objects' not in shown.out and b'index' not in shown.out, shown)
     within(box.pinfold('diff', task.json()['id'], '.git').out.decode(),
            '.git/objects/')
