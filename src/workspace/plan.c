@@ -67,19 +67,6 @@ bool plan_is_selected(const struct plan *p, const char *path)
 	return false;
 }
 
-/* Forgets the directories that do not hold path. */
-static void rise(struct plan *p, const char *path)
-{
-	while (p->depth > 0) {
-		struct above *a = &p->above[p->depth - 1];
-
-		if (strncmp(path, buf_str(&p->trail), a->len) == 0 &&
-		    path[a->len] == '/')
-			return;
-		p->depth--;
-	}
-}
-
 static int descend(struct plan *p, const char *path, const struct above *a)
 {
 	if (p->depth == p->cap) {
@@ -182,30 +169,65 @@ static int add(struct plan *p, const struct change_place *at,
 	return r < 0 ? fail(p, r, "note", path) : 0;
 }
 
-/* The directories above that only came because something in them does. */
+/* The i-th directory above, which lies at the start of path. */
+static int add_above(struct plan *p, size_t i, const char *path)
+{
+	struct above *a = &p->above[i];
+	struct change_place at = {0};
+	AUTO_FREE char *dir = NULL;
+	int r;
+
+	if (a->fate != FATE_WAITS && a->fate != FATE_OPENS)
+		return 0;
+	dir = strndup(path, a->len);
+	if (!dir)
+		return error_set(p->err, -ENOMEM, "out of memory");
+	p->counts.unselected -= a->fate == FATE_WAITS;
+	at.upper_fd = tree_parent(&p->upper, dir, &at.name);
+	if (at.upper_fd < 0)
+		return fail(p, at.upper_fd, "open", dir);
+	r = add(p, &at, &a->waiting, dir);
+	if (r == 0)
+		a->fate = FATE_COMES;
+	return r;
+}
+
+/* The directories above come because something in them does. */
 static int add_waiting(struct plan *p, const char *path)
 {
-	for (size_t i = 0; i < p->depth; i++) {
-		struct above *a = &p->above[i];
-		struct change_place at = {0};
-		AUTO_FREE char *dir = NULL;
-		int r;
+	int r = 0;
 
-		if (a->fate != FATE_WAITS)
-			continue;
-		dir = strndup(path, a->len);
-		if (!dir)
-			return error_set(p->err, -ENOMEM, "out of memory");
-		p->counts.unselected--;
-		at.upper_fd = tree_parent(&p->upper, dir, &at.name);
-		if (at.upper_fd < 0)
-			return fail(p, at.upper_fd, "open", dir);
-		r = add(p, &at, &a->waiting, dir);
-		if (r < 0)
-			return r;
-		a->fate = FATE_COMES;
+	for (size_t i = 0; i < p->depth && r == 0; i++)
+		r = add_above(p, i, path);
+	return r;
+}
+
+/*
+ * Forgets the directories that do not hold path. One that is empty in the task
+ * comes; one of which everything was left does not.
+ */
+static int rise(struct plan *p, const char *path)
+{
+	int r = 0;
+
+	while (p->depth > 0 && r == 0) {
+		struct above *a = &p->above[p->depth - 1];
+
+		if (strncmp(path, buf_str(&p->trail), a->len) == 0 &&
+		    path[a->len] == '/')
+			return 0;
+		if (a->fate == FATE_OPENS && !a->holds_left)
+			r = add_waiting(p, buf_str(&p->trail));
+		p->depth--;
 	}
-	return 0;
+	return r;
+}
+
+/* Something below the directories above is left. */
+static void mark_left(struct plan *p)
+{
+	for (size_t i = 0; i < p->depth; i++)
+		p->above[i].holds_left = true;
 }
 
 int plan_leave(struct plan *p, const struct change *c,
@@ -222,6 +244,7 @@ int plan_leave(struct plan *p, const struct change *c,
 	plan_mix(p, c->path, strlen(c->path) + 1);
 	plan_mix(p, reason, strlen(reason));
 	p->counts.left[class]++;
+	mark_left(p);
 	r = journal_add(p->journal, &e, c->path, reason);
 	return r < 0 ? fail(p, r, "note", c->path) : 0;
 }
@@ -271,11 +294,16 @@ static int pass_over(struct plan *p, const struct change *c,
 static int take(struct plan *p, const struct change *c, const struct stat *old,
 		bool merged)
 {
-	const struct above a = {.fate = FATE_COMES};
+	struct above a = {.fate = FATE_COMES};
 	struct journal_entry e;
 	int r;
 
 	fill(p, c, old, &e);
+	if (opens(c, old) && e.act == ACT_ADD) {
+		a.fate = FATE_OPENS;
+		a.waiting = e;
+		return enter(p, c, &a);
+	}
 	e.merged = merged;
 	e.over_host = p->judge.both;
 	if (e.act == ACT_DELETE && !e.old_ino)
@@ -372,7 +400,9 @@ static int decide(struct plan *p, const struct change *c)
 	struct stat old;
 	int r;
 
-	rise(p, c->path);
+	r = rise(p, c->path);
+	if (r < 0)
+		return r;
 	top = p->depth ? &p->above[p->depth - 1] : NULL;
 	if (top && top->fate == FATE_LEFT) {
 		p->counts.unselected += !selected;
@@ -427,6 +457,8 @@ int plan_make(struct journal *j, int stage_fd, const struct promote_layer *l,
 	if (r == 0)
 		r = changes_scan(l->fd, l->source_fd, l->copied, 0, look_at, &p,
 				 &counts, err);
+	if (r == 0)
+		r = rise(&p, "");
 	/* Both have their repository at the same place in the stage. */
 	git_lab_done(&p.merger.lab);
 	if (r == 0)

@@ -6,14 +6,19 @@
 #include "workspace/plan.h"
 #include "workspace/stage.h"
 
-/* What becomes of a directory that is new in the source. */
-enum fate { FATE_COMES, FATE_WAITS, FATE_LEFT };
+/*
+ * What becomes of a directory that is new in the source: one that was not asked
+ * for waits for something in it that comes; one that was comes too when nothing
+ * in it is left.
+ */
+enum fate { FATE_COMES, FATE_WAITS, FATE_OPENS, FATE_LEFT };
 
 struct above {
 	size_t len; /* of its path */
 	enum fate fate;
 	enum journal_class class;
-	struct journal_entry waiting; /* FATE_WAITS */
+	struct journal_entry waiting; /* FATE_WAITS, FATE_OPENS */
+	bool holds_left; /* something in it is left */
 };
 
 struct plan {

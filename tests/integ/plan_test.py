@@ -255,6 +255,29 @@ def the_end_of_a_run_counts_no_file_that_only_git_wrote(box):
 
 
 @case
+def a_directory_of_which_everything_stays_does_not_come_empty(box):
+    for mode in ('overlay', 'copy'):
+        work(box, """mkdir -p only/deep part empty/deep
+            echo x >only/deep/.envrc; echo x >part/.envrc; echo f >part/f""",
+             '--workspace', mode)
+        r = promote(box)
+        equal(r.out.decode(), 'A  empty/\nA  empty/deep/\n' +
+              ''.join(f'held back: {p}/.envrc: shells run it when the '
+                      'directory is entered or a shell starts\n'
+                      for p in ['only/deep']) +
+              'A  part/\n' + 'held back: part/.envrc: shells run it when the '
+              'directory is entered or a shell starts\n' + 'A  part/f\n')
+        equal(sorted(os.listdir(box.source)), ['empty', 'part'])
+        # What is named brings what it lies in.
+        promote(box, '--held', 'only/deep/.envrc')
+        check(os.path.exists(f'{box.source}/only/deep/.envrc'), 'named')
+        for _ in range(2):
+            box.pinfold('undo').expect(0)
+        equal(os.listdir(box.source), [])
+        box.pinfold('discard', '--yes').expect(0)
+
+
+@case
 def a_task_that_runs_is_marked_too(box):
     plant(box)
     task = box.start()
