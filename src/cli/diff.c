@@ -39,6 +39,7 @@ struct diff {
 	struct renames renames;	  /* likewise */
 	struct tree upper;	  /* likewise */
 	char target[PATH_MAX];
+	struct buf folded; /* a repository of which one line was shown */
 	struct changes_counts total;
 	uint64_t held;
 	uint64_t left_out; /* of the layer: not part of a patch */
@@ -159,6 +160,56 @@ static bool is_told_otherwise(const struct diff *d, const struct change *c)
 	return (shows_meaning(d) && d->plan.known) || shows_commits(d);
 }
 
+/* How many bytes of its path name a repository that stays as a whole; or 0. */
+static size_t find_repository(const struct diff *d, const struct change *c)
+{
+	if (d->words.n > 0 || d->show.report.json ||
+	    d->show.how == SHOW_PATCH || d->show.how == SHOW_TREE)
+		return 0;
+	return diff_plan_repository(&d->plan, c->path,
+				    d->protect.no_repository);
+}
+
+static int print_repository(struct diff *d, const struct change *c,
+			    const char *dir)
+{
+	const char *prefix = d->show.prefix;
+	AUTO_FREE char *path = str_format("%s%s%s", prefix ? prefix : "",
+					  prefix ? "/" : "", dir);
+	AUTO_BUF struct buf text = BUF_INIT(65536);
+	struct show_notes notes = {0};
+
+	if (!path)
+		return -ENOMEM;
+	diff_plan_note(&d->plan, c->path, &notes);
+	report_path(&text, path);
+	report_files(&text, diff_plan_files(&d->plan, dir));
+	buf_addf(&text, "  held back: %s\n", notes.held ? notes.held : "");
+	return show_line(&d->show, c->kind, buf_str(&text));
+}
+
+/*
+ * One line for all of a repository that stays in the task. 1: it is there; 0: c
+ * is no part of one; or negative.
+ */
+static int show_repository(struct diff *d, const struct change *c)
+{
+	size_t n = find_repository(d, c);
+	AUTO_FREE char *dir = n ? strndup(c->path, n) : NULL;
+	int r;
+
+	if (n == 0)
+		return 0;
+	if (!dir)
+		return -ENOMEM;
+	if (str_eq(buf_str(&d->folded), dir))
+		return 1;
+	buf_reset(&d->folded);
+	buf_add_str(&d->folded, dir);
+	r = print_repository(d, c, dir);
+	return r < 0 ? r : 1;
+}
+
 static bool is_meant(struct diff *d, const struct change *c,
 		     bool deleted_directory)
 {
@@ -167,11 +218,21 @@ static bool is_meant(struct diff *d, const struct change *c,
 		words_lead_through(&d->words, d->layer, c->path));
 }
 
+/* A patch has no directories: they are gone with what they held. */
+static int show_deleted_directory(struct diff *d, const struct change *c)
+{
+	return d->show.how == SHOW_PATCH && !d->show.report.json
+		       ? patcher_each_below(d->show.patcher, c, show_deleted, d,
+					    d->err)
+		       : show_one(d, c);
+}
+
 static int show(void *arg, const struct change *c)
 {
 	struct diff *d = arg;
 	bool deleted_directory = c->kind == CHANGE_DELETED &&
 				 S_ISDIR(c->mode_before);
+	int r;
 
 	if (!is_meant(d, c, deleted_directory))
 		return 0;
@@ -182,16 +243,15 @@ static int show(void *arg, const struct change *c)
 	if (is_told_otherwise(d, c))
 		return 0;
 	count(d, c);
+	r = show_repository(d, c);
+	if (r != 0)
+		return r < 0 ? r : 0;
 	if (is_left_out(d, c)) {
 		d->left_out++;
 		return 0;
 	}
-	/* A patch has no directories: they are gone with what they held. */
-	if (deleted_directory && d->show.how == SHOW_PATCH &&
-	    !d->show.report.json)
-		return patcher_each_below(d->show.patcher, c, show_deleted, d,
-					  d->err);
-	return show_one(d, c);
+	return deleted_directory ? show_deleted_directory(d, c)
+				 : show_one(d, c);
 }
 
 /* ---- one layer ---- */
@@ -244,6 +304,7 @@ static int show_sorted(struct diff *d, struct sorted *sorted, int upper,
 	r = sorted_each(sorted, renames_add, &d->renames);
 	if (r == 0)
 		renames_find(&d->renames);
+	buf_reset(&d->folded);
 	d->show.patcher = &patcher;
 	d->err = err;
 	err->code = 0;
@@ -482,6 +543,7 @@ int verb_diff(const struct options *o)
 			 .pick = &p,
 			 .show = {.how = how_of(o), .open = BUF_INIT(1u << 26)},
 			 .plan = DIFF_PLAN_INIT,
+			 .folded = BUF_INIT(1u << 20),
 			 .protect = PROTECT_INIT};
 	struct error err = {0};
 	int r;
@@ -503,5 +565,6 @@ int verb_diff(const struct options *o)
 	diff_plan_done(&d.plan);
 	words_done(&d.words);
 	buf_done(&d.show.open);
+	buf_done(&d.folded);
 	return r;
 }

@@ -84,6 +84,28 @@ void diff_plan_note(const struct diff_plan *d, const char *path,
 		notes->held = journal_reason(e);
 }
 
+size_t diff_plan_repository(const struct diff_plan *d, const char *path,
+			    bool top)
+{
+	const struct journal_entry *e =
+		d->known ? plan_view_find(&d->view, path) : NULL;
+	size_t n = e && e->act == ACT_LEAVE && e->class == LEAVE_GIT_HELD
+			   ? judge_repository(path)
+			   : 0;
+
+	return n == strlen(".git") && !top ? 0 : n;
+}
+
+uint64_t diff_plan_files(const struct diff_plan *d, const char *dir)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; d->known && i < d->view.n; i++)
+		n += !S_ISDIR(d->view.entries[i]->mode) &&
+		     path_is_below(d->view.entries[i]->path, dir);
+	return n;
+}
+
 bool diff_plan_is_reference(const char *path)
 {
 	return str_starts(path, ".git/refs/") || str_eq(path, ".git/HEAD") ||

@@ -34,6 +34,16 @@ uint64_t diff_plan_held(const struct diff_plan *d);
 void diff_plan_note(const struct diff_plan *d, const char *path,
 		    struct show_notes *notes);
 
+/*
+ * A repository that would be left whole, top: that of the source counts too; how
+ * many bytes of path name it, or 0.
+ */
+size_t diff_plan_repository(const struct diff_plan *d, const char *path,
+			    bool top);
+
+/* How many files of a directory changed. */
+uint64_t diff_plan_files(const struct diff_plan *d, const char *dir);
+
 /* Is the path, in .git, a reference or what several are packed in? */
 bool diff_plan_is_reference(const char *path);
 

@@ -33,6 +33,7 @@ static void promote_done(struct promote *p)
 	pick_done(&p->pick);
 	state_close(&p->state);
 	report_done(&p->report);
+	buf_done(&p->folded);
 }
 
 #define AUTO_PROMOTE __attribute__((cleanup(promote_done)))
@@ -456,6 +457,7 @@ int verb_promote(const struct options *o)
 		.pick = PICK_INIT,
 		.layers = LAYERS_INIT,
 		.number = 1,
+		.folded = BUF_INIT(1u << 20),
 		.merge = options_has(o, OPT_MERGE),
 		.dry = options_has(o, OPT_DRY_RUN),
 	};

@@ -31,6 +31,7 @@ struct promote {
 	bool merge; /* what the host has changed too */
 	bool dry;   /* it is only shown */
 	bool asked; /* the plan was shown */
+	struct buf folded; /* a repository of which one line was shown */
 	bool done;
 };
 

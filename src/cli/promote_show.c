@@ -52,16 +52,22 @@ static const char *class_of(const struct journal_entry *e)
 	return class_names[e->act == ACT_LEAVE ? e->class : LEAVE_CONFLICT];
 }
 
-static char *whole_path(const struct promote *p, size_t i,
-			const struct journal_entry *e)
+/* A path of the i-th layer, as it is shown. */
+static char *whole_name(const struct promote *p, size_t i, const char *path)
 {
 	const struct promote_layer *l = &p->layers.items[i];
 	bool own = i == 0 && p->pick.record.source;
 
-	bool slash = !p->report.json && S_ISDIR(e->mode);
+	return str_format("%s%s%s", own ? "" : l->source, own ? "" : "/", path);
+}
 
-	return str_format("%s%s%s%s", own ? "" : l->source, own ? "" : "/",
-			  e->path, slash ? "/" : "");
+static char *whole_path(const struct promote *p, size_t i,
+			const struct journal_entry *e)
+{
+	bool slash = !p->report.json && S_ISDIR(e->mode);
+	AUTO_FREE char *path = str_format("%s%s", e->path, slash ? "/" : "");
+
+	return path ? whole_name(p, i, path) : NULL;
 }
 
 /* Where a link that comes leads to; NULL: it is none. */
@@ -175,9 +181,61 @@ static void say_git(const struct promote *p, struct buf *out)
 			 n == 1 ? "" : "s");
 }
 
+/* A repository that was left whole: how many bytes of the path name it; or 0. */
+static size_t find_left_repository(const struct promote *p, size_t i,
+				   const struct journal_entry *e)
+{
+	size_t n = e->act == ACT_LEAVE && e->class == LEAVE_GIT_HELD
+			   ? judge_repository(e->path)
+			   : 0;
+
+	return n == 4 && !p->layers.items[i].protect->no_repository ? 0 : n;
+}
+
+static uint64_t count_files(const struct promote *p, size_t i,
+			    const char *dir)
+{
+	const struct journal *j = &p->steps[i].promotion.journal;
+	uint64_t n = 0;
+
+	for (const struct journal_entry *e = journal_next(j, NULL); e;
+	     e = journal_next(j, e))
+		n += !S_ISDIR(e->mode) && path_is_below(e->path, dir);
+	return n;
+}
+
+/*
+ * One line for all of a repository that was left, of which this is an entry. 1:
+ * it is there; 0: this is no such entry; or negative.
+ */
+static int print_repository(struct promote *p, size_t i,
+			    const struct journal_entry *e, struct buf *out)
+{
+	size_t n = find_left_repository(p, i, e);
+	AUTO_FREE char *dir = n ? strndup(e->path, n) : NULL;
+	AUTO_FREE char *path = NULL;
+
+	if (n == 0)
+		return 0;
+	path = dir ? whole_name(p, i, dir) : NULL;
+	if (!path)
+		return -ENOMEM;
+	if (str_eq(buf_str(&p->folded), path))
+		return 1;
+	buf_reset(&p->folded);
+	buf_add_str(&p->folded, path);
+	buf_addf(out, "%s: ", class_of(e));
+	report_path(out, path);
+	report_files(out, count_files(p, i, dir));
+	buf_addf(out, ": %s\n", reason_of(e));
+	return 1;
+}
+
 static int show_final(struct promote *p, size_t i,
 		      const struct journal_entry *e, void *arg)
 {
+	int r;
+
 	(void)arg;
 	if (!journal_is_shown(e) && !is_left(p, e))
 		return 0;
@@ -186,7 +244,8 @@ static int show_final(struct promote *p, size_t i,
 	/* What the question has shown is not said again. */
 	if (is_of_git(e) || (p->asked && e->state != STATE_SKIPPED))
 		return 0;
-	if (print_entry(p, i, e, &p->report.out) < 0)
+	r = print_repository(p, i, e, &p->report.out);
+	if (r < 0 || (r == 0 && print_entry(p, i, e, &p->report.out) < 0))
 		return -ENOMEM;
 	return report_flush(&p->report);
 }
@@ -196,12 +255,16 @@ static int show_few(struct promote *p, size_t i, const struct journal_entry *e,
 {
 	AUTO_BUF struct buf line = BUF_INIT(1u << 20);
 	unsigned *n = arg;
+	int r;
 
 	if (!is_told(p, e))
 		return 0;
+	r = print_repository(p, i, e, &line);
+	if (r == 1 && line.len == 0)
+		return 0;
 	if (++*n > SHOWN_MAX)
 		return 1;
-	if (print_entry(p, i, e, &line) == 0)
+	if (r == 1 || print_entry(p, i, e, &line) == 0)
 		io_write_all(STDERR_FILENO, line.data, line.len);
 	return 0;
 }

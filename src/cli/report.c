@@ -139,6 +139,12 @@ void report_command(struct buf *out, const struct strlist *argv, size_t max)
 	buf_add_str(out, "...");
 }
 
+void report_files(struct buf *out, uint64_t n)
+{
+	buf_addf(out, ": %llu file%s", (unsigned long long)n,
+		 n == 1 ? "" : "s");
+}
+
 void report_target(struct buf *out, const char *target, bool leaves)
 {
 	buf_add_str(out, " -> ");

@@ -53,6 +53,9 @@ int report_path(struct buf *out, const char *path);
 /* A command's words, quoted where one is not plain; at most max bytes (0: all). */
 void report_command(struct buf *out, const struct strlist *argv, size_t max);
 
+/* ": 88 files", of a directory that one line stands for. */
+void report_files(struct buf *out, uint64_t n);
+
 /* " -> TARGET", and whether that lies outside of the source. */
 void report_target(struct buf *out, const char *target, bool leaves);
 

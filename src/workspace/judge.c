@@ -456,17 +456,22 @@ static bool is_denied(const struct judge *j, const struct change *c)
 	return false;
 }
 
-bool judge_is_git(const char *path)
+size_t judge_repository(const char *path)
 {
 	for (const char *at = path;; at++) {
 		size_t n = strcspn(at, "/");
 
 		if (n == 4 && !strncasecmp(at, ".git", 4))
-			return true;
+			return (size_t)(at - path) + n;
 		at += n;
 		if (*at == '\0')
-			return false;
+			return 0;
 	}
+}
+
+bool judge_is_git(const char *path)
+{
+	return judge_repository(path) > 0;
 }
 
 /* What holds whatever was named. */

@@ -49,6 +49,9 @@ bool judge_is_newer(const struct judge *j, const struct stat *st);
 /* Is path hidden by one of files.deny, or below it? deny: of the layer; NULL. */
 bool judge_is_denied(const struct strlist *deny, const char *path);
 
+/* How many bytes of path name a git directory that it is, or lies in; or 0. */
+size_t judge_repository(const char *path);
+
 /* Is path a git directory, or in one? */
 bool judge_is_git(const char *path);
 

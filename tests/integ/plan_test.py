@@ -4,6 +4,7 @@
 import json
 import os
 import pty
+import re
 import stat
 import subprocess
 import sys
@@ -275,6 +276,26 @@ def a_directory_of_which_everything_stays_does_not_come_empty(box):
             box.pinfold('undo').expect(0)
         equal(os.listdir(box.source), [])
         box.pinfold('discard', '--yes').expect(0)
+
+
+@case
+def a_repository_that_stays_is_one_line(box):
+    plant(box)
+    task = work(box, """git init -q sub; cd sub; echo x >x; git add x
+        git commit -qm nested""", '--json').json()['id']
+    shown = look(box)
+    check(re.search(r'^A  sub/\.git: \d+ files  held back: ', shown, re.M),
+          shown)
+    equal(len([l for l in shown.splitlines() if '.git' in l]), 1, shown)
+    check(len([c for c in box.changes(task)['changes']
+               if c['path'].startswith('sub/.git/')]) > 10, 'JSON has all')
+    seen, _ = answer(box, b'n\n')
+    check(re.search(r'held back: sub/\.git: \d+ files: ', seen), seen)
+    check('sub/.git/' not in seen, seen)
+    r = promote(box)
+    check(re.search(rb'^held back: sub/\.git: \d+ files: ', r.out, re.M), r)
+    check(b'sub/.git/' not in r.out, r)
+    equal(sorted(os.listdir(f'{box.source}/sub')), ['x'])
 
 
 @case
