@@ -205,6 +205,26 @@ int launch_state_dir(const struct state *s, const char *name)
 	return fd;
 }
 
+/*
+ * What the policy denies, by globs and by the other names that it has; what the
+ * task makes in the place of the latter is held back, for no rule names them.
+ */
+static int add_all_denied(struct launch *l, struct error *err)
+{
+	const struct strlist *denied = &l->secrets.denied,
+			     *also = &l->secrets.also;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < denied->n; i++)
+		r = add_denied(l, denied->items[i], err);
+	for (size_t i = 0; r == 0 && i < also->n; i++) {
+		r = add_denied(l, also->items[i], err);
+		if (r == 0 && strlist_add(&l->hidden.paths, also->items[i]) < 0)
+			r = error_set(err, -ENOMEM, "out of memory");
+	}
+	return r;
+}
+
 int launch_hide(struct launch *l, struct error *err)
 {
 	AUTO_STRLIST struct strlist globs = {0};
@@ -218,10 +238,11 @@ int launch_hide(struct launch *l, struct error *err)
 	if (r < 0)
 		return r;
 	cache = launch_state_dir(&l->state, "secrets");
+	/* So far there is nothing else in the list than literal paths. */
 	r = secrets_find(&l->secrets, l->source.fd, l->source.path, &globs,
-			 cache, err);
-	for (size_t i = 0; r == 0 && i < l->secrets.denied.n; i++)
-		r = add_denied(l, l->secrets.denied.items[i], err);
+			 &s->hide.paths, cache, err);
+	if (r == 0)
+		r = add_all_denied(l, err);
 	if (r < 0)
 		return r;
 	r = take_found(l);
@@ -236,6 +257,7 @@ int launch_hide(struct launch *l, struct error *err)
 		return error_set(err, -E2BIG, "more than %d paths are to be "
 				 "hidden; deny directories instead",
 				 HIDE_PATHS_MAX);
+	paths_normalise(&l->hidden.paths);
 	r = hidden_write(l->task_fd, &l->hidden, l->plan.hidden_digest, err);
 	return r < 0 ? r
 		     : hide_look(&s->hide, l->source.fd, s->owner_uid,

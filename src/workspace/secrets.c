@@ -36,6 +36,7 @@ void secrets_done(struct secrets *s)
 {
 	strlist_done(&s->found);
 	strlist_done(&s->denied);
+	strlist_done(&s->also);
 	*s = (struct secrets){0};
 }
 
@@ -126,43 +127,60 @@ static bool is_directory(const struct search *s, const struct dirent *e)
 }
 
 /*
- * A link is hidden under its own name alone; what it leads to in the source has
- * another one.
+ * A link is hidden under its own name alone; what it, or a path over one, leads
+ * to in the source has another one, which is added to the list.
  */
-static int add_target(struct search *s, const char *name)
+static int add_target(struct strlist *list, int source_fd, int dir_fd,
+		      const char *name, bool directories)
 {
-	AUTO_CLOSE int fd = openat(walk_fd(&s->walk), name,
-				   O_PATH | O_CLOEXEC);
+	AUTO_CLOSE int fd = openat(dir_fd, name, O_PATH | O_CLOEXEC);
 	AUTO_FREE char *top = NULL;
 	AUTO_FREE char *real = NULL;
 	struct stat st;
 
-	/* Nothing tells when what it leads to comes or goes. */
-	s->cache->young = true;
-	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+	if (fd < 0 || fstat(fd, &st) < 0 ||
+	    !(S_ISREG(st.st_mode) || (directories && S_ISDIR(st.st_mode))))
 		return 0;
-	top = io_fd_path(dirfd(s->walk.levels[0].dir));
+	top = io_fd_path(source_fd);
 	real = io_fd_path(fd);
 	if (!top || !real)
 		return -ENOMEM;
 	if (!path_is_below(real, top) || str_eq(real, top) ||
-	    strlist_has(&s->out->found, real + strlen(top) + 1))
+	    strlist_has(list, real + strlen(top) + 1))
 		return 0;
-	return strlist_add(&s->out->found, real + strlen(top) + 1);
+	return strlist_add(list, real + strlen(top) + 1);
+}
+
+/* For a link: nothing tells when what it leads to comes or goes. */
+static int add_link_target(struct search *s, struct strlist *list,
+			   const char *name, bool directories)
+{
+	struct stat st;
+
+	if (fstatat(walk_fd(&s->walk), name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    !S_ISLNK(st.st_mode))
+		return 0;
+	s->cache->young = true;
+	return add_target(list, dirfd(s->walk.levels[0].dir),
+			  walk_fd(&s->walk), name, directories);
 }
 
 static int add_secret(struct search *s, const char *name, const char *path)
 {
-	struct stat st;
-
 	if (strlist_has(&s->out->found, path))
 		return 0;
 	if (strlist_add(&s->out->found, path) < 0)
 		return -ENOMEM;
-	return fstatat(walk_fd(&s->walk), name, &st, AT_SYMLINK_NOFOLLOW) ==
-				       0 &&
-			       S_ISLNK(st.st_mode)
-		       ? add_target(s, name)
+	return add_link_target(s, &s->out->found, name, false);
+}
+
+static int add_denied(struct search *s, const struct dirent *e,
+		      const char *path)
+{
+	if (strlist_add(&s->out->denied, path) < 0)
+		return -ENOMEM;
+	return e->d_type == DT_LNK || e->d_type == DT_UNKNOWN
+		       ? add_link_target(s, &s->out->also, e->d_name, true)
 		       : 0;
 }
 
@@ -196,7 +214,7 @@ static int look_at(struct search *s, const struct dirent *e, struct error *err)
 	if (!path)
 		return -ENOMEM;
 	if (is_denied(s, path))
-		return strlist_add(&s->out->denied, path);
+		return add_denied(s, e, path);
 	if (secret)
 		return add_secret(s, e->d_name, path);
 	return directory ? look_into(s, e->d_name, listed, path, err) : 0;
@@ -311,13 +329,29 @@ static int search_all(struct secrets *s, int source_fd,
 	return r;
 }
 
+/* Of literal paths; one may lead over links, wherever it begins to. */
+static int add_literal_targets(struct secrets *s, int source_fd,
+			       const struct strlist *literal)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < literal->n && r == 0; i++) {
+		r = add_target(&s->also, source_fd, source_fd,
+			       literal->items[i], true);
+	}
+	return r;
+}
+
 /* What git tracks is in its objects by whatever name. */
 static int add_other_names(struct secrets *s, int source_fd,
+			   const struct strlist *literal,
 			   struct secrets_cache *cache, struct error *err)
 {
 	size_t n = s->found.n;
-	int r = secrets_names_find(s, source_fd, cache, err);
+	int r = add_literal_targets(s, source_fd, literal);
 
+	if (r == 0)
+		r = secrets_names_find(s, source_fd, literal, cache, err);
 	if (r == 0 && s->found.n > n) {
 		paths_normalise(&s->found);
 		drop_tracked(s, source_fd, cache);
@@ -328,29 +362,42 @@ static int add_other_names(struct secrets *s, int source_fd,
 	return r;
 }
 
+static int look(struct secrets *s, int source_fd, const struct strlist *globs,
+		const struct strlist *literal, struct secrets_cache *cache,
+		struct error *err)
+{
+	int r = search_all(s, source_fd, globs, cache, err);
+
+	if (r < 0)
+		return r;
+	drop_tracked(s, source_fd, cache);
+	r = add_other_names(s, source_fd, literal, cache, err);
+	if (r < 0)
+		return r;
+	/* Kept in order: those who take it need not sort it. */
+	paths_normalise(&s->found);
+	paths_normalise(&s->denied);
+	if (secrets_cache_add_hidden(cache, source_fd, &s->found) == 0 &&
+	    secrets_cache_add_hidden(cache, source_fd, &s->denied) == 0)
+		secrets_cache_put(cache, s);
+	return 0;
+}
+
 int secrets_find(struct secrets *s, int source_fd, const char *source,
-		 const struct strlist *globs, int cache_fd, struct error *err)
+		 const struct strlist *globs, const struct strlist *literal,
+		 int cache_fd, struct error *err)
 {
 	AUTO_SECRETS_CACHE struct secrets_cache cache = SECRETS_CACHE_INIT;
-	int r;
 
 	*s = (struct secrets){0};
 	secrets_cache_key(&cache, cache_fd, source, globs);
-	if (secrets_cache_get(&cache, source_fd, s) == 0) {
-		s->cached = true;
-	} else {
+	if (secrets_cache_get(&cache, source_fd, s) < 0) {
 		secrets_done(s);
-		r = search_all(s, source_fd, globs, &cache, err);
-		if (r < 0)
-			return r;
-		drop_tracked(s, source_fd, &cache);
-		r = add_other_names(s, source_fd, &cache, err);
-		if (r < 0)
-			return r;
-		/* Kept in order: those who take it need not sort it. */
-		paths_normalise(&s->found);
-		paths_normalise(&s->denied);
-		secrets_cache_put(&cache, s);
+		return look(s, source_fd, globs, literal, &cache, err);
 	}
-	return 0;
+	s->cached = true;
+	/* What was kept has no other names; literal paths are not in it. */
+	return literal->n > 0 ? add_other_names(s, source_fd, literal, &cache,
+						err)
+			      : 0;
 }

@@ -21,6 +21,7 @@
 struct secrets {
 	struct strlist found;  /* by the list */
 	struct strlist denied; /* by the globs */
+	struct strlist also;   /* other names of what is denied */
 	uint64_t dirs;	       /* that were read, or found unchanged */
 	bool cut;	       /* the list was not applied to the whole */
 	bool cached;	       /* nothing had to be read */
@@ -33,13 +34,17 @@ struct secrets {
  * to the source; a directory that one of them matches is hidden as a whole. The
  * list leaves out what git tracks (it is in git's objects anyway, and would be
  * missing from the work tree), directories of dependencies and of build results
- * are not entered for it. cache_fd: a directory of the caller's in which the
+ * are not entered for it. literal: the other paths of files.deny, likewise; what
+ * they and the globs deny is denied by its other names too: hard links anywhere in
+ * the source, and for a link what it leads to there (a directory's files are not
+ * looked at one by one). cache_fd: a directory of the caller's in which the
  * result is kept with the change times of the directories that it depends on;
  * -1: none. 0; -E2BIG where globs match more than can be hidden or looked at
  * (the text says what to do); an error that names a directory.
  */
 int secrets_find(struct secrets *s, int source_fd, const char *source,
-		 const struct strlist *globs, int cache_fd, struct error *err);
+		 const struct strlist *globs, const struct strlist *literal,
+		 int cache_fd, struct error *err);
 void secrets_done(struct secrets *s);
 
 /* Names that are hidden at the top, also when they appear later. NULL-ended. */

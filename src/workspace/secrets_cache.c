@@ -13,7 +13,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define VERSION 2
+#define VERSION 3
+/* What an entry is of. */
+enum { END, DIRECTORY, HIDDEN_FILE_THERE };
 /* Clocks of file systems tick in steps; a change within one is not seen. */
 #define SETTLED_NS 100000000
 
@@ -41,25 +43,44 @@ static void put_times(struct buf *b, const struct stat *st)
 	codec_put_u64(b, (uint64_t)time_ns(&st->st_ctim));
 }
 
-int secrets_cache_add(struct secrets_cache *c, int fd, const char *path)
+static int add(struct secrets_cache *c, uint32_t kind, const struct stat *st,
+	       const char *path)
 {
 	struct timespec now;
-	struct stat st;
 
-	if (c->dir_fd < 0)
-		return 0;
-	if (fstat(fd, &st) < 0)
-		return -errno;
 	clock_gettime(CLOCK_REALTIME, &now);
-	if (time_ns(&now) < time_ns(&st.st_ctim) + SETTLED_NS)
+	if (time_ns(&now) < time_ns(&st->st_ctim) + SETTLED_NS)
 		c->young = true;
-	codec_put_u32(&c->dirs, 1);
+	codec_put_u32(&c->dirs, kind);
 	codec_put_str(&c->dirs, path);
-	put_times(&c->dirs, &st);
+	put_times(&c->dirs, st);
 	/* Too many to be kept: there is no cache then. */
 	if (c->dirs.failed == -EFBIG)
 		c->dir_fd = -1;
 	return c->dirs.failed == -ENOMEM ? -ENOMEM : 0;
+}
+
+int secrets_cache_add(struct secrets_cache *c, int fd, const char *path)
+{
+	struct stat st;
+
+	if (c->dir_fd < 0)
+		return 0;
+	return fstat(fd, &st) < 0 ? -errno : add(c, DIRECTORY, &st, path);
+}
+
+int secrets_cache_add_hidden(struct secrets_cache *c, int source_fd,
+			     const struct strlist *paths)
+{
+	struct stat st;
+	int r = 0;
+
+	for (size_t i = 0; i < paths->n && r == 0 && c->dir_fd >= 0; i++) {
+		if (fstatat(source_fd, paths->items[i], &st,
+			    AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(st.st_mode))
+			r = add(c, HIDDEN_FILE_THERE, &st, paths->items[i]);
+	}
+	return r;
 }
 
 static bool is_same(int source_fd, const char *path, struct codec_reader *r)
@@ -80,21 +101,22 @@ static bool is_same(int source_fd, const char *path, struct codec_reader *r)
 static int read_entry(struct codec_reader *r, int source_fd,
 		      struct secrets *ret)
 {
-	uint32_t more;
+	uint32_t kind;
 
 	if (codec_get_u32(r) != VERSION)
 		return -EPROTO;
 	ret->cut = codec_get_u32(r) != 0;
 	codec_get_list(r, HIDE_PATHS_MAX + 1, &ret->found);
 	codec_get_list(r, HIDE_PATHS_MAX + 1, &ret->denied);
-	while ((more = codec_get_u32(r)) == 1) {
+	while ((kind = codec_get_u32(r)) == DIRECTORY ||
+	       kind == HIDDEN_FILE_THERE) {
 		const char *path = codec_get_str(r);
 
 		if (!is_same(source_fd, path, r))
 			return -ESTALE;
-		ret->dirs++;
+		ret->dirs += kind == DIRECTORY;
 	}
-	return more == 0 && !r->failed ? codec_end(r) : -EPROTO;
+	return kind == END && !r->failed ? codec_end(r) : -EPROTO;
 }
 
 int secrets_cache_get(struct secrets_cache *c, int source_fd,
@@ -126,7 +148,7 @@ void secrets_cache_put(struct secrets_cache *c, const struct secrets *s)
 	codec_put_list(&text, &s->found);
 	codec_put_list(&text, &s->denied);
 	buf_add(&text, c->dirs.data, c->dirs.len);
-	codec_put_u32(&text, 0);
+	codec_put_u32(&text, END);
 	if (text.failed)
 		return;
 	snprintf(temporary, sizeof(temporary), "%s.%d", c->name, getpid());

@@ -30,6 +30,12 @@ int secrets_cache_get(struct secrets_cache *c, int source_fd,
 		      struct secrets *ret);
 /* Notes a directory, or file, that is being read. 0 or -ENOMEM. */
 int secrets_cache_add(struct secrets_cache *c, int fd, const char *path);
+/*
+ * Notes the files that are hidden: one that gets another name changes no
+ * directory that was read, but its own change time. 0 or -ENOMEM.
+ */
+int secrets_cache_add_hidden(struct secrets_cache *c, int source_fd,
+			     const struct strlist *paths);
 /* Keeps it. A failure does not matter. */
 void secrets_cache_put(struct secrets_cache *c, const struct secrets *s);
 

@@ -15,7 +15,8 @@
 struct file {
 	dev_t dev;
 	ino_t ino;
-	const char *path; /* in s->found */
+	const char *path; /* one of its names */
+	bool denied;	  /* by the policy, rather than found by the list */
 	nlink_t left;	  /* names that were not found yet */
 };
 
@@ -35,32 +36,47 @@ static int by_inode(const void *a, const void *b)
 	return (x->ino > y->ino) - (x->ino < y->ino);
 }
 
-/* Those of found with several names, each once; what was found is no other. */
-static int collect(struct files *f, const struct secrets *s, int source_fd)
+/* Those of a list with several names. */
+static void collect(struct files *f, const struct strlist *paths, bool denied,
+		    int source_fd)
 {
-	size_t n = 0;
-
-	f->items = calloc(s->found.n + 1, sizeof(*f->items));
-	if (!f->items)
-		return -ENOMEM;
-	for (size_t i = 0; i < s->found.n; i++) {
+	for (size_t i = 0; paths && i < paths->n; i++) {
+		const char *path = paths->items[i];
 		struct stat st;
 
-		if (fstatat(source_fd, s->found.items[i], &st,
-			    AT_SYMLINK_NOFOLLOW) < 0 ||
-		    !S_ISREG(st.st_mode) || st.st_nlink < 2)
-			continue;
-		f->items[n++] = (struct file){st.st_dev, st.st_ino,
-					      s->found.items[i], st.st_nlink};
+		if (fstatat(source_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    S_ISREG(st.st_mode) && st.st_nlink > 1)
+			f->items[f->n++] = (struct file){st.st_dev, st.st_ino,
+							 path, denied,
+							 st.st_nlink};
 	}
+}
+
+/* Each once; what was found is no other. */
+static int collect_all(struct files *f, const struct secrets *s,
+		       const struct strlist *literal, int source_fd)
+{
+	size_t n, kept = 0;
+
+	f->items = calloc(s->found.n + s->denied.n +
+				  (literal ? literal->n : 0) + 1,
+			  sizeof(*f->items));
+	if (!f->items)
+		return -ENOMEM;
+	collect(f, &s->found, false, source_fd);
+	collect(f, &s->denied, true, source_fd);
+	collect(f, literal, true, source_fd);
+	n = f->n;
 	qsort(f->items, n, sizeof(*f->items), by_inode);
 	for (size_t i = 0; i < n; i++) {
-		struct file *last = f->n > 0 ? &f->items[f->n - 1] : NULL;
+		struct file *last = kept > 0 ? &f->items[kept - 1] : NULL;
 
 		if (!last || by_inode(last, &f->items[i]) != 0)
-			f->items[f->n++] = f->items[i];
+			f->items[kept++] = f->items[i];
+		else
+			last->denied |= f->items[i].denied;
 	}
-	f->open = f->n;
+	f->n = f->open = kept;
 	return 0;
 }
 
@@ -81,7 +97,7 @@ static int look_at(struct files *f, struct secrets *s, const struct walk *w,
 	if (!path)
 		return -ENOMEM;
 	/* That one of them is there already is for the caller. */
-	return strlist_add(&s->found, path);
+	return strlist_add(file->denied ? &s->also : &s->found, path);
 }
 
 static int look_at_entry(struct files *f, struct secrets *s, struct walk *w,
@@ -93,8 +109,8 @@ static int look_at_entry(struct files *f, struct secrets *s, struct walk *w,
 	if (++f->entries > SECRETS_ENTRIES_MAX)
 		return error_set(err, -E2BIG, "%s has more than one name, and "
 				 "the source more than %d files to look for "
-				 "the others; remove them, or show it with "
-				 "--read", f->items[0].path,
+				 "the others; remove them, or, if no "
+				 "policy denies it, show it with --read", f->items[0].path,
 				 SECRETS_ENTRIES_MAX);
 	if (fstatat(walk_fd(w), name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return 0;
@@ -129,11 +145,12 @@ static int search(struct files *f, struct secrets *s, struct walk *w,
 }
 
 int secrets_names_find(struct secrets *s, int source_fd,
+		       const struct strlist *literal,
 		       struct secrets_cache *cache, struct error *err)
 {
 	AUTO_WALK struct walk w = {0};
 	struct files f = {0};
-	int r = collect(&f, s, source_fd);
+	int r = collect_all(&f, s, literal, source_fd);
 
 	if (r == 0 && f.n > 0) {
 		cache->young = true;

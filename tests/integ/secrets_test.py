@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Files of the source that hold secrets: hidden without being listed, said at
 the end, shown when they are granted; and what a policy's globs hide."""
+import json
 import os
 import shutil
 import subprocess
 import sys
+import time
 
 from box import case, check, equal, main, within, Skip
 
@@ -361,6 +363,53 @@ def globs_hide_what_is_there_at_the_start(box):
     # What the host adds later is seen when it is asked for again.
     box.write('new/later.pdf', 'text\n')
     r = box.sh('find . -name "*.pdf"', '--policy', p).expect(0, out=b'')
+
+
+@case
+def what_files_deny_hides_is_hidden_by_its_other_names_too(box):
+    """Hard links, what a link leads to, and a path over a link."""
+    box.write('d/key', 'SECRET1\n')
+    os.link(f'{box.source}/d/key', f'{box.source}/other')
+    box.write('real', 'SECRET2\n')
+    os.symlink('real', f'{box.source}/lnk')
+    box.write('dir/in', 'SECRET3\n')
+    os.symlink('dir', f'{box.source}/over')
+    box.write('x.sec', 'SECRET4\n')
+    os.link(f'{box.source}/x.sec', f'{box.source}/d/plain')
+    box.write('whole/f', 'SECRET5\n')
+    os.symlink('whole', f'{box.source}/all.sec')
+    box.write('seen', 'seen\n')
+    path = policy(box, 'files: {deny: [d/key, lnk, over/in, "**/*.sec"]}')
+    for mode in ('overlay', 'copy'):
+        r = box.sh('grep -rs SECRET . ; cat other real dir/in d/plain whole/f; '
+                   'cat seen; echo EVIL >other; echo EVIL >real', '--policy',
+                   path, '--workspace', mode, '--json').expect(0)
+        equal(r.out, b'seen\n', mode)
+        task = r.json()['id']
+        found = box.pinfold('promote', '--yes', '--json', task).expect(0)
+        results = {c['path']: c['result']
+                   for c in json.loads(found.out)['changes']}
+        equal(results, {'other': 'held back', 'real': 'held back'}, mode)
+        equal(content(box, 'd/key'), 'SECRET1\n')
+
+
+@case
+def another_name_that_comes_after_a_look_is_hidden(box):
+    """What a look finds is kept; a new name changes no directory of it."""
+    box.write('.env', 'SECRET\n')
+    os.makedirs(f'{box.source}/1/2/3/4')
+    path = policy(box, 'files: {deny: ["*.sec"]}')
+    box.write('a.sec', 'SECRET\n')
+    for options in ([], ['--policy', path]):
+        time.sleep(0.3)
+        box.run(*options, '--', 'true').expect(0)
+        time.sleep(0.3)
+        names = [f'{box.source}/1/2/3/4/{len(options)}{n}' for n in 'ab']
+        os.link(f'{box.source}/.env', names[0])
+        if options:
+            os.link(f'{box.source}/a.sec', names[1])
+        r = box.run(*options, '--', 'find', '1', '-type', 'f').expect(0)
+        equal(r.out, b'')
 
 
 @case

@@ -10,7 +10,8 @@ static void find(struct secrets *s, const struct strlist *globs, int cache)
 {
 	struct error err = {0};
 
-	if (secrets_find(s, src_fd, "/src", globs ? globs : &none, cache, &err))
+	if (secrets_find(s, src_fd, "/src", globs ? globs : &none, &none,
+			 cache, &err))
 		fail_msg("%s", err.text);
 	strlist_sort(&s->found);
 	strlist_sort(&s->denied);
