@@ -177,13 +177,17 @@ static int scrub_config(struct launch *l)
 {
 	AUTO_BUF struct buf text = BUF_INIT(CONFIG_MAX);
 	AUTO_BUF struct buf clean = BUF_INIT(CONFIG_MAX);
+	AUTO_CLOSE int dir = -1;
 	AUTO_CLOSE int fd = -1;
 	struct stat st;
 
 	if (is_granted(l, ".git/config") ||
 	    paths_cover(&l->plan.spec.hide.paths, ".git/config"))
 		return 0;
-	fd = openat(l->source.fd, ".git/config",
+	/* Where .git is a link, what it leads to is hidden in its own place. */
+	dir = openat(l->source.fd, ".git",
+		     O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	fd = openat(dir, "config",
 		    O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return 0;

@@ -191,7 +191,10 @@ static int look_into(struct search *s, const char *name, bool listed,
 	bool below = listed && s->walk.depth < LEVELS && !is_skipped(name);
 	int r = 0;
 
-	if (listed && secrets_git_is_name(name))
+	/* A bare one has any name, as has one that .git leads to. */
+	if (listed &&
+	    (secrets_git_is_name(name) ||
+	     secrets_git_is_repository(walk_fd(&s->walk), name)))
 		r = secrets_git_look(s->out, walk_fd(&s->walk), name, path,
 				     str_eq(path, ".git"), s->cache);
 	if (r < 0)

@@ -14,9 +14,16 @@
 
 /* Keys whose value is a secret, by the end of their name. */
 static const char *const keys[] = {
-	"extraheader", "password", "passwd", "passphrase", "smtppass", "token",
-	"secret",      "apikey",   "api-key",
+	"extraheader", "password", "passwd",	    "passphrase", "pass",
+	"token",       "secret",   "apikey",	    "api-key",	  "bearer",
+	"cookie",      "authorization",
 };
+/* What stands before a secret in the middle of a value. */
+static const char *const before_secrets[] = {
+	"password=", "passwd=", "token=", "secret=", "apikey=", "api_key=",
+};
+#define HEADER "authorization:"
+#define HEADER_WORDS 24 /* bytes behind it, in which a variable may come */
 
 static bool is_blank(char c)
 {
@@ -75,21 +82,44 @@ static bool ends_in(const char *key, size_t n, const char *end)
 
 static bool is_secret_key(const char *key, size_t n)
 {
-	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
 		if (ends_in(key, n, keys[i]))
 			return true;
 	}
-	return false;
+	/* Too short to be an end of others. */
+	return n == 3 && !strncasecmp(key, "pat", 3);
 }
 
-/* A helper, an alias or the like that has one written into it. */
-static bool holds_password(const char *value, size_t n)
+/* Does text begin with this, and does a value come behind it? */
+static bool leads_to_secret(const char *text, size_t n, const char *before)
 {
-	static const char text[] = "password=";
+	size_t k = strlen(before);
 
-	for (size_t i = 0; i + sizeof(text) <= n; i++) {
-		if (!strncasecmp(value + i, text, sizeof(text) - 1) &&
-		    !strchr(" \t\"'$;", value[i + sizeof(text) - 1]))
+	return n > k && !strncasecmp(text, before, k) &&
+	       !strchr(" \t\"'$;", text[k]);
+}
+
+/* A header that is written out, not made of a variable. */
+static bool is_header(const char *text, size_t n)
+{
+	size_t k = strlen(HEADER), rest;
+
+	if (n <= k || strncasecmp(text, HEADER, k) != 0)
+		return false;
+	rest = n - k < HEADER_WORDS ? n - k : HEADER_WORDS;
+	return !memchr(text + k, '$', rest);
+}
+
+/* A helper, an alias, a URL or the like that has one written into it. */
+static bool holds_secret(const char *value, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		for (size_t k = 0; k < ARRAY_SIZE(before_secrets); k++) {
+			if (leads_to_secret(value + i, n - i,
+					    before_secrets[k]))
+				return true;
+		}
+		if (is_header(value + i, n - i))
 			return true;
 	}
 	return false;
@@ -184,7 +214,7 @@ static bool scrub_value(const char *line, size_t len, struct buf *out)
 		return scrub_urls(line, len, out);
 	value++;
 	if (value < len && (is_secret_key(line, n) ||
-			    holds_password(line + value, len - value))) {
+			    holds_secret(line + value, len - value))) {
 		buf_add(out, line, value);
 		return true;
 	}

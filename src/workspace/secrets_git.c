@@ -33,6 +33,21 @@ bool secrets_git_is_name(const char *name)
 	return n >= 4 && !strcasecmp(name + n - 4, ".git");
 }
 
+bool secrets_git_is_repository(int at_fd, const char *name)
+{
+	static const char *const parts[] = {"HEAD", "objects", "refs"};
+	AUTO_CLOSE int fd = -1;
+	struct stat st;
+
+	/* The first look is all that it costs elsewhere. */
+	fd = walk_open_at(at_fd, name, O_PATH | O_DIRECTORY);
+	for (size_t i = 0; fd >= 0 && i < ARRAY_SIZE(parts); i++) {
+		if (fstatat(fd, parts[i], &st, AT_SYMLINK_NOFOLLOW) < 0)
+			return false;
+	}
+	return fd >= 0;
+}
+
 /* More than can be looked through counts as one that has some. */
 static bool has_secrets(int fd)
 {
@@ -62,6 +77,25 @@ static int look_at(const struct look *l, int dir_fd, const char *path,
 static bool holds_urls(const char *name)
 {
 	return strcasestr(name, "config") || strcasestr(name, "fetch_head");
+}
+
+/*
+ * What git writes at the top of a repository, and what nobody writes URLs into;
+ * anything else there may be a copy of the configuration, or a part of it.
+ */
+static bool is_plain(const char *name)
+{
+	static const char *const names[] = {
+		"HEAD", "ORIG_HEAD", "index", "packed-refs", "shallow",
+		"description", "COMMIT_EDITMSG", "MERGE_MSG", "SQUASH_MSG",
+		"TAG_EDITMSG", "gc.log", "gc.pid",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		if (str_eq(names[i], name))
+			return true;
+	}
+	return false;
 }
 
 /* Directories of a repository that hold no other. */
@@ -172,7 +206,7 @@ static int look_at_files(struct look *l, int fd, bool own)
 	while (r >= 0 && (r = walk_next(&w, &e, NULL)) > 0) {
 		AUTO_FREE char *path = NULL;
 
-		if (!holds_urls(e->d_name) ||
+		if (is_plain(e->d_name) ||
 		    (own && str_eq(e->d_name, "config")))
 			continue;
 		path = str_format("%s/%s", l->path, e->d_name);

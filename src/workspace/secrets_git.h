@@ -11,6 +11,9 @@
 /* Is this the name of a directory that git takes for a repository? */
 bool secrets_git_is_name(const char *name);
 
+/* Does it hold what git's repositories do, whatever it is called? */
+bool secrets_git_is_repository(int at_fd, const char *name);
+
 /*
  * Adds those of the repository at_fd/name, which is path below the source, to
  * s->found. own: it is the source's, whose config is shown without its secrets.

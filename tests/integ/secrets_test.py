@@ -128,6 +128,36 @@ def configurations_of_other_repositories_are_hidden_with_their_tokens(box):
 
 
 @case
+def repositories_of_any_name_are_hidden_with_their_tokens(box):
+    """Bare ones, and what a .git that is a link or a file leads to."""
+    url = f'https://me:{TOKEN}@h/x'
+    subprocess.run([GIT, 'init', '-q', '--bare', f'{box.source}/mirror'],
+                   check=True, env=box.env)
+    subprocess.run([GIT, '-C', f'{box.source}/mirror', 'config',
+                    'remote.o.url', url], check=True, env=box.env)
+    for name, made in (('one', 'gd'), ('two', 'gitdata')):
+        top = f'{box.source}/{name}'
+        more = [f'--separate-git-dir={top}/{made}'] if name == 'two' else []
+        subprocess.run([GIT, 'init', '-q', *more, top], check=True,
+                       env=box.env)
+        if name == 'one':
+            os.rename(f'{top}/.git', f'{top}/gd')
+            os.symlink('gd', f'{top}/.git')
+        subprocess.run([GIT, '-C', top, 'config', 'remote.o.url', url],
+                       check=True, env=box.env)
+        with open(f'{top}/{made}/extra', 'w', encoding='ascii') as f:
+            f.write(f'[remote "x"]\n\turl = {url}\n')
+        for source in (box.source, top):
+            r = box.sh(f'grep -rl {TOKEN} . ; git -C {top} status >/dev/null; '
+                       'echo $?', '--source', source, '--workspace', 'copy')
+            equal(r.expect(0).out, b'0\n', (name, source))
+            r = box.sh(f'grep -rl {TOKEN} .; git -C {top} status >/dev/null; '
+                       'echo $?', '--source', source)
+            equal(r.expect(0).out, b'0\n', (name, source))
+            within(r.text(), 'that may hold secrets were hidden')
+
+
+@case
 def files_of_git_that_hold_tokens_beside_the_configuration_are_hidden(box):
     if not GIT:
         raise Skip('git is not there')

@@ -211,6 +211,14 @@ static void secrets_of_a_git_configuration_are_left_out(void **state)
 	scrub("\textraheader = AUTHORIZATION: basic abc\nx = y",
 	      "\textraheader =\nx = y");
 	scrub("smtpPass=abc\n", "smtpPass=\n");
+	scrub("[imap] pass = abc\n", "[imap] pass =\n");
+	scrub("pat = abc\n", "pat =\n");
+	scrub("cookie=a=b\nauthorization = x\n", "cookie=\nauthorization =\n");
+	scrub("url = https://h/x?private_token=abc\n", "url =\n");
+	scrub("a = !TOKEN=abc curl\n", "a =\n");
+	scrub("a = !curl -H 'Authorization: token abc'\n", "a =\n");
+	scrub("a = !curl -H \"Authorization: token $TOKEN\"\n", NULL);
+	scrub("cookieFile = ~/x\ncompat = 1\n", NULL);
 	scrub("[http] extraheader = a\n[core] bare = false\n",
 	      "[http] extraheader =\n[core] bare = false\n");
 	scrub("[http \"https://a:b@c/]\\\"\"] extraHeader=a\n",
