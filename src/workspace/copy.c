@@ -414,7 +414,7 @@ static int begin(struct copy *c, int task_fd, const struct source *s,
 		return error_set(err, c->upper,
 				 "cannot open the copy's directory: %s",
 				 strerror(-c->upper));
-	r = manifest_writer_init(&c->manifest, task_fd);
+	r = manifest_writer_init(&c->manifest, task_fd, MANIFEST_FILE);
 	if (r < 0)
 		return error_set(err, r, "cannot make the copy's manifest: %s",
 				 strerror(-r));

@@ -3,8 +3,11 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/str.h"
+#include "workspace/walk.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <linux/fs.h>
 #include <stdlib.h>
 #include <string.h>
@@ -172,4 +175,50 @@ int copy_attributes(int from_fd, int to_fd)
 		return -ENOMEM;
 	n = flistxattr(from_fd, names, NAMES_MAX);
 	return n <= 0 ? 0 : copy_named(from_fd, to_fd, names, n);
+}
+
+int copy_make_file(int from_dir, const char *name, const struct stat *st,
+		   int to_dir, const char *as)
+{
+	AUTO_CLOSE int from = walk_open_at(from_dir, name,
+					   O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	AUTO_CLOSE int to = -1;
+	uint64_t size = (uint64_t)st->st_size;
+	bool no_clone = false, cloned;
+	int r;
+
+	if (from < 0)
+		return from;
+	to = openat(to_dir, as,
+		    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (to < 0)
+		return -errno;
+	r = copy_content(from, to, size, (uint64_t)st->st_blocks * 512 < size,
+			 &no_clone, &cloned, NULL, NULL);
+	return r == 0 ? copy_attributes(from, to) : r;
+}
+
+int copy_make_link(int from_dir, const char *name, int to_dir, const char *as)
+{
+	char target[PATH_MAX];
+	ssize_t n = readlinkat(from_dir, name, target, sizeof(target) - 1);
+
+	if (n < 0)
+		return -errno;
+	target[n] = '\0';
+	return symlinkat(target, to_dir, as) < 0 ? -errno : 0;
+}
+
+int copy_dress(int dir, const char *name, const struct stat *owner,
+	       const struct stat *st, mode_t mode)
+{
+	const struct timespec times[2] = {st->st_atim, st->st_mtim};
+
+	if (fchownat(dir, name, owner->st_uid, owner->st_gid,
+		     AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	if (!S_ISLNK(st->st_mode) && fchmodat(dir, name, mode, 0) < 0)
+		return -errno;
+	return utimensat(dir, name, times, AT_SYMLINK_NOFOLLOW) < 0 ? -errno
+								    : 0;
 }

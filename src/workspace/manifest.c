@@ -28,36 +28,42 @@ static const void *at(const struct manifest *m, uint64_t offset, uint64_t size)
 	return m->data + offset;
 }
 
-int manifest_open(int task_fd, struct manifest *ret, struct error *err)
+int manifest_map(int dir_fd, const char *name, struct manifest *ret)
 {
-	AUTO_CLOSE int fd = walk_open_at(task_fd, "manifest",
-					 O_RDONLY | O_NONBLOCK);
+	AUTO_CLOSE int fd = walk_open_at(dir_fd, name, O_RDONLY | O_NONBLOCK);
 	AUTO_MANIFEST struct manifest m = {0};
 	const struct manifest_head *head;
 	struct stat st;
 	void *data;
 
 	if (fd < 0)
-		return error_set(err, fd, "cannot open the manifest of the "
-					  "copy: %s",
-				 strerror(-fd));
+		return fd;
 	if (fstat(fd, &st) < 0)
-		return error_errno(err, "cannot read the manifest of the copy");
+		return -errno;
 	if (!S_ISREG(st.st_mode) || st.st_size < (off_t)sizeof(*head))
-		return error_set(err, -EBADMSG,
-				 "the manifest of the copy is damaged");
+		return -EBADMSG;
 	data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (data == MAP_FAILED)
-		return error_errno(err, "cannot map the manifest of the copy");
+		return -errno;
 	m = (struct manifest){.data = data, .len = (size_t)st.st_size};
 	head = at(&m, 0, sizeof(*head));
 	if (memcmp(head->magic, MANIFEST_MAGIC, sizeof(head->magic)) != 0 ||
 	    !head->top || !at(&m, head->top, sizeof(struct manifest_block)))
-		return error_set(err, -EBADMSG,
-				 "the manifest of the copy is damaged");
+		return -EBADMSG;
 	*ret = m;
 	m = (struct manifest){0};
 	return 0;
+}
+
+int manifest_open(int task_fd, struct manifest *ret, struct error *err)
+{
+	int r = manifest_map(task_fd, MANIFEST_FILE, ret);
+
+	if (r == -EBADMSG)
+		return error_set(err, r, "the manifest of the copy is damaged");
+	return r < 0 ? error_set(err, r, "cannot open the manifest of the "
+				 "copy: %s", strerror(-r))
+		     : 0;
 }
 
 uint64_t manifest_top(const struct manifest *m)
@@ -73,6 +79,16 @@ bool manifest_is_source(const struct manifest_entry *e, const struct stat *st)
 		return false;
 	return S_ISDIR(st->st_mode) ||
 	       (time_ns(&st->st_ctim) == e->source_ctime_ns &&
+		time_ns(&st->st_mtim) == e->mtime_ns &&
+		(uint64_t)st->st_size == e->size);
+}
+
+bool manifest_is_copy(const struct manifest_entry *e, const struct stat *st)
+{
+	if (st->st_mode != (mode_t)e->mode)
+		return false;
+	return S_ISDIR(st->st_mode) ||
+	       (time_ns(&st->st_ctim) == e->ctime_ns &&
 		time_ns(&st->st_mtim) == e->mtime_ns &&
 		(uint64_t)st->st_size == e->size);
 }

@@ -20,6 +20,8 @@
 #include <sys/stat.h>
 
 #define MANIFEST_MAGIC "pinfoldM"
+#define MANIFEST_FILE "manifest"
+#define MANIFEST_NEW "manifest.new" /* of a refresh that goes on */
 
 struct manifest_head {
 	char magic[8];
@@ -51,6 +53,8 @@ struct manifest {
 
 /* Maps the manifest in task_fd. 0 or negative; -EBADMSG if it is damaged. */
 int manifest_open(int task_fd, struct manifest *ret, struct error *err);
+/* Likewise another file of this form, without a text. */
+int manifest_map(int dir_fd, const char *name, struct manifest *ret);
 void manifest_done(struct manifest *m);
 
 /* The block of the top directory. */
@@ -71,6 +75,12 @@ const struct manifest_entry *manifest_find(const struct manifest *m,
  */
 bool manifest_is_source(const struct manifest_entry *e, const struct stat *st);
 
+/*
+ * Is the copy's entry still what was noted? The kernel's change time tells; a
+ * directory's other times say only that names came or went.
+ */
+bool manifest_is_copy(const struct manifest_entry *e, const struct stat *st);
+
 /* Writing: entries in the order of a walk, each directory's before its block. */
 struct manifest_writer {
 	int fd;
@@ -83,8 +93,9 @@ struct manifest_writer {
 
 #define AUTO_MANIFEST_WRITER __attribute__((cleanup(manifest_writer_done)))
 
-/* Makes the manifest in task_fd. 0 or negative. */
-int manifest_writer_init(struct manifest_writer *w, int task_fd);
+/* Makes the file in dir_fd. 0 or negative. */
+int manifest_writer_init(struct manifest_writer *w, int dir_fd,
+			 const char *name);
 void manifest_writer_done(struct manifest_writer *w);
 /* Adds an entry (name_len is set from name). 0 or negative. */
 int manifest_add(struct manifest_writer *w, const struct manifest_entry *e,

@@ -53,7 +53,8 @@ static int64_t append(struct manifest_writer *w, const void *data, size_t len)
 	return offset;
 }
 
-int manifest_writer_init(struct manifest_writer *w, int task_fd)
+int manifest_writer_init(struct manifest_writer *w, int dir_fd,
+			 const char *name)
 {
 	const struct manifest_head head = {.magic = MANIFEST_MAGIC};
 	int64_t r;
@@ -62,7 +63,7 @@ int manifest_writer_init(struct manifest_writer *w, int task_fd)
 	w->buf = malloc(BUFFER_SIZE);
 	if (!w->buf)
 		return -ENOMEM;
-	w->fd = openat(task_fd, "manifest",
+	w->fd = openat(dir_fd, name,
 		       O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
 		       0600);
 	if (w->fd < 0)

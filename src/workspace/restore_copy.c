@@ -34,54 +34,6 @@ static void restore_done(struct restore *r)
 
 #define AUTO_RESTORE __attribute__((cleanup(restore_done)))
 
-/* Owner of what lies beside it, permissions and times of the source's. */
-static int dress(int dir, const char *name, const struct stat *st, mode_t mode)
-{
-	const struct timespec times[2] = {st->st_atim, st->st_mtim};
-	struct stat parent;
-
-	if (fstat(dir, &parent) < 0 ||
-	    fchownat(dir, name, parent.st_uid, parent.st_gid,
-		     AT_SYMLINK_NOFOLLOW) < 0)
-		return -errno;
-	if (!S_ISLNK(st->st_mode) && fchmodat(dir, name, mode & 07777, 0) < 0)
-		return -errno;
-	return utimensat(dir, name, times, AT_SYMLINK_NOFOLLOW) < 0 ? -errno
-								    : 0;
-}
-
-static int make_file(int from_dir, int to_dir, const char *name,
-		     const struct stat *st)
-{
-	AUTO_CLOSE int from = walk_open_at(from_dir, name,
-					   O_RDONLY | O_NONBLOCK | O_NOCTTY);
-	AUTO_CLOSE int to = -1;
-	uint64_t size = (uint64_t)st->st_size;
-	bool no_clone = false, cloned;
-	int r;
-
-	if (from < 0)
-		return from;
-	to = openat(to_dir, name,
-		    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (to < 0)
-		return -errno;
-	r = copy_content(from, to, size, (uint64_t)st->st_blocks * 512 < size,
-			 &no_clone, &cloned, NULL, NULL);
-	return r == 0 ? copy_attributes(from, to) : r;
-}
-
-static int make_link(int from_dir, int to_dir, const char *name)
-{
-	char target[PATH_MAX];
-	ssize_t n = readlinkat(from_dir, name, target, sizeof(target) - 1);
-
-	if (n < 0)
-		return -errno;
-	target[n] = '\0';
-	return symlinkat(target, to_dir, name) < 0 ? -errno : 0;
-}
-
 static int each(struct restore *r, uint64_t block, int from, int to);
 
 static int one_directory(struct restore *r, const struct manifest_entry *e,
@@ -108,6 +60,16 @@ static int one_directory(struct restore *r, const struct manifest_entry *e,
 	return result;
 }
 
+/* Owner of what lies beside it, permissions and times of the source's. */
+static int dress(int dir, const char *name, const struct stat *st, mode_t mode)
+{
+	struct stat parent;
+
+	return fstat(dir, &parent) < 0
+		       ? -errno
+		       : copy_dress(dir, name, &parent, st, mode & 07777);
+}
+
 /* Looks at, or makes, what an entry of the manifest stands for. */
 static int one(struct restore *r, const struct manifest_entry *e, int from,
 	       int to)
@@ -122,9 +84,9 @@ static int one(struct restore *r, const struct manifest_entry *e, int from,
 	if (S_ISDIR(st.st_mode))
 		result = one_directory(r, e, from, to);
 	else if (r->make && S_ISREG(st.st_mode))
-		result = make_file(from, to, e->name, &st);
+		result = copy_make_file(from, e->name, &st, to, e->name);
 	else if (r->make)
-		result = make_link(from, to, e->name);
+		result = copy_make_link(from, e->name, to, e->name);
 	if (result == 0 && r->make)
 		result = dress(to, e->name, &st, (mode_t)e->mode);
 	return result;
