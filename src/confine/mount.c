@@ -5,9 +5,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 static uint64_t attributes(unsigned attr)
 {
@@ -183,6 +185,31 @@ int mount_overlay(const struct mount_layer *lowers, size_t n_lowers,
 					   "cannot set overlay option volatile");
 	}
 	return finish(fs, "overlay", attr, err);
+}
+
+/*
+ * A reconfiguration drops the entries of directories that nobody uses, before it
+ * does anything else (tests/platform/renewal_test.c); here nothing else is asked.
+ */
+int mount_renew(int fd, bool read_only, struct error *err)
+{
+	AUTO_CLOSE int fs = -1;
+	struct statfs type;
+
+	if (fstatfs(fd, &type) < 0)
+		return error_errno(err, "cannot look at a mount");
+	if (type.f_type != OVERLAYFS_SUPER_MAGIC)
+		return error_set(err, -EMEDIUMTYPE, "it is no overlay");
+	fs = sys_fspick(fd, "", FSPICK_CLOEXEC | FSPICK_EMPTY_PATH);
+	if (fs < 0)
+		return error_errno(err, "cannot pick an overlay");
+	/* One without an upper layer refuses to become writable. */
+	if (read_only &&
+	    sys_fsconfig(fs, FSCONFIG_SET_FLAG, "ro", NULL, 0) < 0)
+		return error_errno(err, "cannot set an option of an overlay");
+	if (sys_fsconfig(fs, FSCONFIG_CMD_RECONFIGURE, NULL, NULL, 0) < 0)
+		return error_errno(err, "cannot renew an overlay");
+	return 0;
 }
 
 int mount_place(int mount_fd, int root_fd, const char *path, struct error *err)

@@ -56,6 +56,16 @@ int mount_overlay(const struct mount_layer *lowers, size_t n_lowers,
 int mount_new(const char *type, const char *const *options, unsigned attr,
 	      struct error *err);
 
+/*
+ * Makes an overlay forget which files it has looked up below its layers, so that
+ * who looks next sees what is there now. What processes hold at this moment (open
+ * files, working directories, mappings) and the directories above that stay what
+ * they were, for everybody: there must be none. fd is the mount's top; read_only:
+ * it has no upper layer. The layers, the upper one too, are not touched. 0 or
+ * negative; -EMEDIUMTYPE if it is no overlay.
+ */
+int mount_renew(int fd, bool read_only, struct error *err);
+
 /* Sets attr on a mount (and, recursive, on all below it). 0 or negative. */
 int mount_set(int fd, unsigned attr, bool recursive, struct error *err);
 

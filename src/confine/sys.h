@@ -88,6 +88,11 @@ static inline int sys_fsmount(int fd, unsigned flags, unsigned attributes)
 	return (int)syscall(SYS_fsmount, fd, flags, attributes);
 }
 
+static inline int sys_fspick(int dir_fd, const char *path, unsigned flags)
+{
+	return (int)syscall(SYS_fspick, dir_fd, path, flags);
+}
+
 static inline int sys_mount_setattr(int fd, const char *path, unsigned flags,
 				    struct mount_attr *attr)
 {
