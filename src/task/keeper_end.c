@@ -12,6 +12,7 @@
 #include "task/state.h"
 #include "workspace/hidden.h"
 #include "workspace/layer.h"
+#include "workspace/refreshed.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -191,6 +192,9 @@ static void clean_layers(struct keeper *k)
 		layer_remove(k->task_fd, "upper", &err);
 		if (k->record.hidden_digest[0])
 			layer_remove(k->task_fd, HIDDEN_FILE, &err);
+		layer_remove(k->task_fd, HIDDEN_MORE, &err);
+		layer_remove(k->task_fd, REFRESHED_FILE, &err);
+		layer_remove(k->task_fd, REFRESHED_NEW, &err);
 		for (size_t i = 0; i < k->plan.spec.write.n; i++) {
 			char name[40];
 

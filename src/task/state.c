@@ -10,7 +10,10 @@
 #include "task/state_private.h"
 #include "workspace/hidden.h"
 #include "workspace/layer.h"
+#include "workspace/manifest.h"
 #include "workspace/promote.h"
+#include "workspace/refresh_copy.h"
+#include "workspace/refreshed.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -351,8 +354,10 @@ static void forget_promotions(int task_fd, const char *name)
 
 int state_task_drop_changes(int task_fd, struct error *err)
 {
-	static const char *const names[] = {"upper", "work", "manifest",
-					   "promoted", HIDDEN_FILE};
+	static const char *const names[] = {
+		"upper",     "work",	     MANIFEST_FILE, MANIFEST_NEW,
+		"promoted",  HIDDEN_FILE,    HIDDEN_MORE,   REFRESHED_FILE,
+		REFRESHED_NEW, REFRESH_STAGE};
 	struct stat st;
 	int r = promote_forget(task_fd, err);
 

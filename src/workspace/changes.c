@@ -137,6 +137,15 @@ static int look_below(struct scan *s, const char *name, struct before *ret,
 	return 0;
 }
 
+/* What the source has of a name now. */
+static bool find_source(struct scan *s, const char *name, struct stat *ret)
+{
+	struct walk_level *l = walk_top(&s->walk);
+
+	return l->other >= 0 &&
+	       fstatat(l->other, name, ret, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 static void look_up(struct scan *s, const char *name, const struct stat *now,
 		    struct before *ret)
 {
@@ -147,21 +156,23 @@ static void look_up(struct scan *s, const char *name, const struct stat *now,
 	*ret = (struct before){0};
 	e = l->block ? manifest_find(&s->manifest, l->block, name) : NULL;
 	s->was = e;
-	if (!e)
+	if (!e) {
+		/* Both sides may have made the same directory. */
+		if (S_ISDIR(now->st_mode) && find_source(s, name, &st) &&
+		    S_ISDIR(st.st_mode))
+			ret->mode = st.st_mode;
 		return;
+	}
 	ret->mode = (mode_t)e->mode;
 	ret->size = e->size;
 	ret->block = e->block;
-	ret->untouched = time_ns(&now->st_ctim) == e->ctime_ns &&
-			 time_ns(&now->st_mtim) == e->mtime_ns &&
-			 (uint64_t)now->st_size == e->size &&
-			 now->st_mode == (mode_t)e->mode;
+	ret->untouched = manifest_is_copy(e, now) &&
+			 time_ns(&now->st_ctim) == e->ctime_ns;
 	if (S_ISDIR(e->mode) || ret->untouched || l->other < 0)
 		return;
 	/* The host may have changed its file since it was copied. */
-	ret->comparable =
-		fstatat(l->other, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-		manifest_is_source(e, &st);
+	ret->comparable = find_source(s, name, &st) &&
+			  manifest_is_source(e, &st);
 }
 
 static bool is_whiteout(struct scan *s, const char *name, const struct stat *st)
@@ -256,10 +267,34 @@ static uint64_t bytes_of(const struct stat *st)
 							: bytes / st->st_nlink;
 }
 
+/*
+ * In copy mode, of what the host has changed too: have both sides come to the
+ * same? In an overlay that is no change by itself.
+ */
+static bool is_as_source(struct scan *s, const char *name,
+			 const struct stat *now)
+{
+	const int below = walk_top(&s->walk)->other;
+	struct stat st;
+
+	if (!s->copied || S_ISDIR(now->st_mode) ||
+	    !find_source(s, name, &st) || st.st_mode != now->st_mode)
+		return false;
+	if (S_ISLNK(now->st_mode))
+		return compare_links(walk_fd(&s->walk), below, name);
+	return S_ISREG(now->st_mode) && st.st_size == now->st_size &&
+	       compare_files(walk_fd(&s->walk), below, name,
+			     (uint64_t)now->st_size, CHANGES_COMPARE_FILE,
+			     &s->budget);
+}
+
 static int report_entry(struct scan *s, const char *name,
 			const struct stat *now, const struct before *before,
 			struct error *err)
 {
+	if (!before->comparable && !before->untouched &&
+	    is_as_source(s, name, now))
+		return 0;
 	if (!before->mode)
 		return report(s, name, CHANGE_ADDED, now, 0, err);
 	if (is_changed(s, name, now, before))
@@ -313,6 +348,7 @@ static int list_deleted_copied(struct scan *s, struct error *err)
 {
 	uint64_t block = walk_top(&s->walk)->block;
 	uint64_t n = manifest_count(&s->manifest, block);
+	struct stat st;
 	int r = 0;
 
 	for (uint64_t i = 0; i < n && r == 0; i++) {
@@ -323,7 +359,9 @@ static int list_deleted_copied(struct scan *s, struct error *err)
 			return error_set(err, -EBADMSG,
 					 "the manifest of the copy is damaged");
 		s->was = e;
-		r = report_if_gone(s, e->name, (mode_t)e->mode, err);
+		if (walk_top(&s->walk)->other < 0 ||
+		    find_source(s, e->name, &st) || errno != ENOENT)
+			r = report_if_gone(s, e->name, (mode_t)e->mode, err);
 	}
 	return r;
 }

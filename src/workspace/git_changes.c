@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/time.h"
 #include "workspace/walk.h"
 
 #include <errno.h>
@@ -171,7 +172,7 @@ static int note_deleted(void *arg, const char *name)
 		return e;
 	r->gone = true;
 	snprintf(path, sizeof(path), ".git/%s", name);
-	r->moved = judge_is_newer(d->judge, &now.st) &&
+	r->moved = judge_is_newer(d->judge, path, &now.st) &&
 		   !taken_restored(&d->judge->taken, path, &now.st);
 	return 0;
 }
@@ -491,8 +492,8 @@ static bool read_last(struct git_changes *g, const char *name,
  * packed-refs was written anew since; the last line of a reference's log tells
  * whether it moved, or was only packed.
  */
-static bool is_only_packed(struct git_changes *g, struct judge *j,
-			   const struct git_ref *r)
+static bool is_only_packed(struct git_changes *g, const struct git_ref *r,
+			   int64_t since_ns)
 {
 	const char *line, *mail;
 	char tail[TAIL + 1];
@@ -503,8 +504,20 @@ static bool is_only_packed(struct git_changes *g, struct judge *j,
 	return strlen(line) > 2 * g->repo.id_len + 2 && mail &&
 	       !strncmp(line + g->repo.id_len + 1, r->old.id,
 			g->repo.id_len) &&
-	       strtoll(mail + 2, NULL, 10) <
-		       j->layer->since_ns / 1000000000;
+	       strtoll(mail + 2, NULL, 10) < since_ns / 1000000000;
+}
+
+/* It is in packed-refs alone, which is newer than the task. */
+static bool is_moved_packed(struct git_changes *g, const struct judge *j,
+			    const struct git_ref *r)
+{
+	char path[GIT_NAME_MAX + 8];
+	int64_t since_ns;
+
+	git_ref_path(r, path);
+	since_ns = judge_since(j, path);
+	return time_ns(&g->repo.packed.st.st_ctim) > since_ns &&
+	       !is_only_packed(g, r, since_ns);
 }
 
 static int find_values(struct git_changes *g, struct judge *j,
@@ -522,7 +535,7 @@ static int find_values(struct git_changes *g, struct judge *j,
 	if (r->gone && packed)
 		memcpy(r->new, packed, g->repo.id_len);
 	if (!r->old.loose && r->old.id[0] && g->packed_moved)
-		r->moved = !is_only_packed(g, j, r);
+		r->moved = is_moved_packed(g, j, r);
 	return 0;
 }
 
@@ -600,7 +613,8 @@ int git_changes_resolve(struct git_changes *g, struct judge *j,
 
 	if (!g->usable)
 		return 0;
-	g->packed_moved = judge_is_newer(j, &g->repo.packed.st) &&
+	g->packed_moved = time_ns(&g->repo.packed.st.st_ctim) >
+				  j->layer->since_ns &&
 			  !taken_restored(&j->taken, ".git/packed-refs",
 					  &g->repo.packed.st);
 	r = compare_packed(g, j);

@@ -40,7 +40,7 @@ struct git_changes {
 	size_t n, cap;
 	bool too_many;
 	bool packed_changed;
-	bool packed_moved; /* on the host, since the task began */
+	bool packed_moved; /* packed-refs was written since the task began */
 	struct git_packed packed; /* the task's */
 	bool packed_bad;
 	int layer_objects; /* of the task; -1: it made none */

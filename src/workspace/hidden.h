@@ -14,6 +14,7 @@
 #include <stdbool.h>
 
 #define HIDDEN_FILE "hidden"
+#define HIDDEN_MORE "hidden.more" /* what a refresh has added */
 
 struct hidden {
 	struct strlist paths; /* relative to the source; normalised */
@@ -37,6 +38,12 @@ int hidden_write(int task_fd, const struct hidden *h,
  * then anything may have been hidden.
  */
 void hidden_read(struct hidden *h, int task_fd, const char *digest);
+
+/*
+ * Adds to what is hidden from a task that runs, whole and on the disk before
+ * more is hidden from it. 0 or an error.
+ */
+int hidden_add(int task_fd, const struct hidden *more, struct error *err);
 
 /* Is the path one of the list, or below one? */
 bool hidden_has(const struct hidden *h, const char *path);

@@ -1,6 +1,7 @@
 /*
  * Theory of conflicts. What a command read before it wrote a file nobody can
- * know, so "when the task first touched it" is taken to be the task's start:
+ * know, so "when the task first touched it" is taken to be the task's start, or
+ * the last refresh before the path came into the layer (refreshed.h):
  * whatever the host changed later is a conflict, unless both sides are equal
  * (then changes_scan does not tell it at all).
  *
@@ -49,12 +50,15 @@ int judge_init(struct judge *j, const struct promote_layer *l,
 		.away = GIT_AWAY_INIT,
 	};
 	renames_init(&j->renames, -1, -1);
+	refreshed_open(&j->refreshed, l->fd, l->since_ns);
+	j->since_ns = l->since_ns;
 	return taken_load(&j->taken, l->fd, err);
 }
 
 void judge_done(struct judge *j)
 {
 	taken_done(&j->taken);
+	refreshed_done(&j->refreshed);
 	renames_done(&j->renames);
 	git_away_done(&j->away);
 	buf_done(&j->reason);
@@ -104,8 +108,8 @@ static int judge_below(struct judge *j, struct walk *w, const char *name,
 		return leave_for(j, LEAVE_HELD, w, name, "is a repository");
 	if (!m) {
 		if (S_ISDIR(st->st_mode)
-			    ? !was_moved(st, j->layer->since_ns)
-			    : time_ns(&st->st_ctim) <= j->layer->since_ns)
+			    ? !was_moved(st, j->since_ns)
+			    : time_ns(&st->st_ctim) <= j->since_ns)
 			return 0;
 		return leave_for(j, LEAVE_CONFLICT, w, name,
 				 "was changed on the host");
@@ -237,7 +241,7 @@ static bool is_moved(struct judge *j, const char *path, size_t len)
 	dir[len] = '\0';
 	return fstatat(j->layer->source_fd, dir, &st, AT_SYMLINK_NOFOLLOW) ==
 		       0 &&
-	       was_moved(&st, j->layer->since_ns) &&
+	       was_moved(&st, j->since_ns) &&
 	       !taken_has(&j->taken, dir) &&
 	       !taken_restored(&j->taken, dir, &st);
 }
@@ -357,7 +361,7 @@ static int judge_new(struct judge *j, const struct change *c, struct error *err)
 	/* Its directory has changed since by our own hand. */
 	if (taken_was_new(&j->taken, c->path))
 		return 0;
-	if (S_ISREG(c->mode) && last_change(j, c) <= j->layer->since_ns)
+	if (S_ISREG(c->mode) && last_change(j, c) <= j->since_ns)
 		return 0;
 	if (!has_origin(at))
 		return 0;
@@ -365,24 +369,52 @@ static int judge_new(struct judge *j, const struct change *c, struct error *err)
 	return r == 0 ? leave(j, LEAVE_CONFLICT, REMOVED) : r < 0 ? r : 0;
 }
 
-bool judge_is_newer(const struct judge *j, const struct stat *st)
+/*
+ * A reference is what its file says or, without one, packed-refs: whoever had
+ * its own of the one did not see the host's.
+ */
+int64_t judge_since(const struct judge *j, const char *path)
 {
-	return time_ns(&st->st_ctim) > j->layer->since_ns;
+	int64_t since = refreshed_since(&j->refreshed, path), packed;
+
+	if (!str_starts(path, ".git/refs/"))
+		return since;
+	packed = refreshed_since(&j->refreshed, ".git/packed-refs");
+	return packed < since ? packed : since;
 }
 
-bool judge_host_changed(const struct judge *j, const struct change *c,
+bool judge_is_newer(const struct judge *j, const char *path,
+		    const struct stat *st)
+{
+	return time_ns(&st->st_ctim) > judge_since(j, path);
+}
+
+/* What is known of the directories above holds for one time alone. */
+static void look_from(struct judge *j, const char *path)
+{
+	int64_t since = judge_since(j, path);
+
+	if (since == j->since_ns)
+		return;
+	j->since_ns = since;
+	j->moved = 0;
+	buf_reset(&j->parent);
+}
+
+bool judge_host_changed(struct judge *j, const struct change *c,
 			const struct stat *st)
 {
 	const struct manifest_entry *was = c->place->was;
 
+	look_from(j, c->path);
 	if (taken_restored(&j->taken, c->path, st))
 		return false;
 	if (S_ISDIR(st->st_mode))
 		return was ? ((st->st_mode ^ was->mode) & (S_IFMT | 0777)) != 0
-			   : was_moved(st, j->layer->since_ns);
+			   : was_moved(st, j->since_ns);
 	if (j->layer->copied)
 		return !was || !manifest_is_source(was, st);
-	return judge_is_newer(j, st);
+	return time_ns(&st->st_ctim) > j->since_ns;
 }
 
 static int judge_conflict(struct judge *j, const struct change *c,
@@ -413,6 +445,25 @@ static int judge_conflict(struct judge *j, const struct change *c,
 	return judge_parents(j, c);
 }
 
+/* Does a directory with all that is in it go? */
+static bool goes(const struct change *c, const struct stat *old)
+{
+	return S_ISDIR(old->st_mode) &&
+	       (c->kind == CHANGE_DELETED || !S_ISDIR(c->mode));
+}
+
+int judge_both(struct judge *j, const struct change *c, struct error *err)
+{
+	struct stat old;
+	int r;
+
+	look_from(j, c->path);
+	r = judge_conflict(j, c, &old, err);
+	if (r == 0 && goes(c, &old))
+		r = judge_tree(j, c, err);
+	return r > 0 ? r - 1 == LEAVE_CONFLICT : r;
+}
+
 static const char *special(mode_t mode)
 {
 	switch (mode & S_IFMT) {
@@ -427,13 +478,6 @@ static const char *special(mode_t mode)
 	default:
 		return "a device";
 	}
-}
-
-/* Does a directory with all that is in it go? */
-static bool goes(const struct change *c, const struct stat *old)
-{
-	return S_ISDIR(old->st_mode) &&
-	       (c->kind == CHANGE_DELETED || !S_ISDIR(c->mode));
 }
 
 /* Is the path, or anything that goes with it, hidden from the task? */
@@ -548,6 +592,7 @@ int judge_change(struct judge *j, const struct change *c, bool fresh,
 
 	j->both = false;
 	*old = (struct stat){0};
+	look_from(j, c->path);
 	if (!fresh)
 		conflict = judge_conflict(j, c, old, err);
 	if (conflict < 0)

@@ -7,6 +7,7 @@
 
 #include "workspace/git_away.h"
 #include "workspace/promote.h"
+#include "workspace/refreshed.h"
 #include "workspace/renames.h"
 #include "workspace/taken.h"
 
@@ -14,6 +15,8 @@ struct judge {
 	const struct promote_layer *layer;
 	const struct strlist *named; /* held back, and named by the user */
 	struct taken taken;
+	struct refreshed refreshed;
+	int64_t since_ns; /* of the change that is looked at */
 	struct renames renames; /* found when one is asked for */
 	bool renames_known;
 	struct git_away away; /* git_away_find fills it */
@@ -40,11 +43,24 @@ int judge_change(struct judge *j, const struct change *c, bool fresh,
 		 struct error *err);
 
 /* Has the host changed what it has (st) at the path of c since? */
-bool judge_host_changed(const struct judge *j, const struct change *c,
+bool judge_host_changed(struct judge *j, const struct change *c,
 			const struct stat *st);
 
-/* Was it changed, or put there, since the task began? */
-bool judge_is_newer(const struct judge *j, const struct stat *st);
+/*
+ * When the task took path to be what the source had: its start, or the last
+ * refresh before it touched the path.
+ */
+int64_t judge_since(const struct judge *j, const char *path);
+
+/* Was what lies at path changed, or put there, since that time? */
+bool judge_is_newer(const struct judge *j, const char *path,
+		    const struct stat *st);
+
+/*
+ * Has the host changed what the change is about since the task touched it?
+ * 0 or 1, then with the judge's reason; or negative.
+ */
+int judge_both(struct judge *j, const struct change *c, struct error *err);
 
 /* Is path hidden by one of files.deny, or below it? deny: of the layer; NULL. */
 bool judge_is_denied(const struct strlist *deny, const char *path);

@@ -259,7 +259,7 @@ static int merge(struct merger *m, const struct promote_layer *l, int stage_fd,
 		return decline(why, m->missing);
 	r = read_sides(m, c, old, why);
 	if (r == 0)
-		r = read_base(m, c->path, l->since_ns, why);
+		r = read_base(m, c->path, m->since_ns, why);
 	return r == 0 ? merge_three(m, why) : r;
 }
 

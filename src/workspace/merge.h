@@ -16,6 +16,7 @@
 struct merger {
 	struct git_changes git; /* the host's repository alone */
 	struct git_lab lab;
+	int64_t since_ns; /* what both began from is older: of the next file */
 	bool opened;
 	const char *missing; /* why there is nothing to merge upon, or NULL */
 	unsigned n;

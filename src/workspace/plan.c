@@ -322,7 +322,10 @@ static int merge(struct plan *p, const struct change *c, const struct stat *old)
 {
 	struct buf *reason = &p->judge.reason;
 	AUTO_BUF struct buf why = BUF_INIT(2048);
-	int r = merge_file(&p->merger, p->layer, p->stage.fd, c, old, &why,
+	int r;
+
+	p->merger.since_ns = p->judge.since_ns;
+	r = merge_file(&p->merger, p->layer, p->stage.fd, c, old, &why,
 			   p->err);
 
 	if (r != 1)

@@ -35,6 +35,7 @@ struct walk_level {
 	bool hidden;
 	bool marks;
 	uint64_t block;
+	uint64_t start;
 };
 
 struct walk {
