@@ -19,7 +19,8 @@ struct verb_entry {
 static const struct verb_entry entries[] = {
 	{"run", verb_run},	 {"start", verb_start}, {"exec", verb_exec},
 	{"ps", verb_ps},	 {"logs", verb_logs},	{"stop", verb_stop},
-	{"kill", verb_kill},	 {"diff", verb_diff},
+	{"kill", verb_kill},	 {"refresh", verb_refresh},
+	{"diff", verb_diff},
 	{"promote", verb_promote}, {"undo", verb_undo},
 	{"discard", verb_discard}, {"rm", verb_rm}, {"policy", verb_policy},
 	{"doctor", verb_doctor}, {"help", verb_help},

@@ -8,9 +8,6 @@
 typedef const char *const pair[2];
 
 static pair missing[] = {
-	{"refresh",
-	 "there is no refresh: a running sandbox shows the source's newer files "
-	 "by itself, and the view of a task that ended is never opened again"},
 	{"--network", "there is no --network: this version has none to give"},
 	{"--net", "there is no --net: this version has no network to give"},
 	{"--rm", "there is no --rm: a sandbox always ends with its command"},

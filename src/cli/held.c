@@ -145,7 +145,7 @@ static int add(struct layers *l, const struct pick *p, const char *name,
 	return read_deny(l, p, layer->source, err);
 }
 
-static int claim(struct layers *l, const struct pick *p, struct error *err)
+static int claim(const struct pick *p, struct error *err)
 {
 	int lock = pick_claim(p, err);
 
@@ -153,20 +153,15 @@ static int claim(struct layers *l, const struct pick *p, struct error *err)
 		return error_set(err, lock, "%s has no lock: nothing is known "
 					    "of how it ended",
 				 p->id);
-	if (lock < 0)
-		return lock;
-	l->lock = lock;
-	return 0;
+	return lock;
 }
 
-static int open_all(struct layers *ret, const struct pick *p, bool lock,
-		    bool gone_too, struct error *err)
+static int open_layers(struct layers *ret, const struct pick *p, bool gone_too,
+		       int lock, struct error *err)
 {
-	AUTO_LAYERS struct layers l = LAYERS_INIT;
-	int r = lock ? claim(&l, p, err) : 0;
+	AUTO_LAYERS struct layers l = {.lock = lock};
+	int r = read_start(p, &l.since_ns, err);
 
-	if (r == 0)
-		r = read_start(p, &l.since_ns, err);
 	if (r < 0)
 		return r;
 	/* All layers are open at once. */
@@ -193,10 +188,12 @@ static int open_all(struct layers *ret, const struct pick *p, bool lock,
 int layers_open(struct layers *ret, const struct pick *p, bool gone_too,
 		struct error *err)
 {
-	return open_all(ret, p, true, gone_too, err);
+	int lock = claim(p, err);
+
+	return lock < 0 ? lock : open_layers(ret, p, gone_too, lock, err);
 }
 
 int layers_look(struct layers *ret, const struct pick *p, struct error *err)
 {
-	return open_all(ret, p, false, false, err);
+	return open_layers(ret, p, false, -1, err);
 }

@@ -30,6 +30,8 @@ struct layers {
  */
 int layers_open(struct layers *ret, const struct pick *p, bool gone_too,
 		struct error *err);
+/* The same of a task that runs and in which nothing does: without its lock. */
+int layers_look(struct layers *ret, const struct pick *p, struct error *err);
 void layers_done(struct layers *l);
 
 /* As layers_open, to look only: also of a task that runs. */

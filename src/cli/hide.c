@@ -229,7 +229,7 @@ static int add_all_denied(struct launch *l, struct error *err)
 	return r;
 }
 
-int launch_hide(struct launch *l, struct error *err)
+int launch_hide_find(struct launch *l, struct error *err)
 {
 	AUTO_STRLIST struct strlist globs = {0};
 	struct sandbox_spec *s = &l->plan.spec;
@@ -261,11 +261,18 @@ int launch_hide(struct launch *l, struct error *err)
 		return error_set(err, -E2BIG, "more than %d paths are to be "
 				 "hidden; deny directories instead",
 				 HIDE_PATHS_MAX);
+	return hide_look(&s->hide, l->source.fd, s->owner_uid, s->owner_gid,
+			 err);
+}
+
+int launch_hide(struct launch *l, struct error *err)
+{
+	int r = launch_hide_find(l, err);
+
+	if (r < 0 || !l->source.path)
+		return r;
 	paths_normalise(&l->hidden.paths);
-	r = hidden_write(l->task_fd, &l->hidden, l->plan.hidden_digest, err);
-	return r < 0 ? r
-		     : hide_look(&s->hide, l->source.fd, s->owner_uid,
-				 s->owner_gid, err);
+	return hidden_write(l->task_fd, &l->hidden, l->plan.hidden_digest, err);
 }
 
 static void add_name(struct buf *text, const char *path)

@@ -49,6 +49,8 @@ void launch_done(struct launch *l);
  * hold secrets, except those that are granted. 0 or negative.
  */
 int launch_hide(struct launch *l, struct error *err);
+/* The same without writing down what it hides (l->hidden). */
+int launch_hide_find(struct launch *l, struct error *err);
 
 /* A directory of the state directory, made if it is not there; -1: none. */
 int launch_state_dir(const struct state *s, const char *name);

@@ -52,7 +52,7 @@ int options_unknown_verb(const char *word, struct error *err);
 /* One function for each verb; returns the exit status. */
 typedef int verb_fn(const struct options *o);
 verb_fn verb_run, verb_start, verb_exec, verb_ps, verb_logs, verb_stop,
-	verb_kill, verb_diff, verb_promote, verb_undo, verb_rm,
+	verb_kill, verb_refresh, verb_diff, verb_promote, verb_undo, verb_rm,
 	verb_discard, verb_policy, verb_doctor, verb_help;
 
 /* Runs the verb that o names (or help); returns the exit status. */

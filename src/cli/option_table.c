@@ -301,6 +301,9 @@ static const struct {
 			  "stay."},
 	{"kill", OPT_ALL, "Every sandbox of the caller that was started to "
 			  "stay."},
+	{"refresh", OPT_MERGE,
+	 "Refused: what both sides have changed is merged by pinfold promote "
+	 "--merge, once the task has ended."},
 	{"ps", OPT_LABEL,
 	 "Only tasks that have this label, or with KEY alone, one of this key; "
 	 "given again, that have all of them."},
@@ -400,6 +403,24 @@ const struct verb_row verb_rows[] = {
 		.manual =
 "Ends each TASK at once with everything in it. Its changes stay until they "
 "are discarded.",
+	},
+	{
+		.name = "refresh", .synopsis = "[TASK]",
+		.command_from = NO_COMMAND, .max_operands = 1,
+		.options = O(MERGE) | O(JSON),
+		.help = "give a started sandbox the host's newer files",
+		.manual =
+"Makes the sandbox TASK, or the last one of this source, see the files of its "
+"source, and of the further directories that it was granted, as the host has them "
+"now. Nothing may run in it meanwhile: what runs holds files as they were, and is "
+"named. What the task has changed stays as the task has it; where the host has "
+"changed it too since the task touched it, that is a conflict: it is named, and "
+"the exit status is then 1. pinfold promote names the same conflicts once the "
+"task has ended, and merges them with --merge, which refresh does not do.\n\n"
+"Files of the host that hold secrets are hidden as at the start, those that have "
+"come since too. A single file that was granted, and what the sandbox has of the "
+"system, stays as it was.\n\n"
+"\tpinfold refresh t-6znkfzn6nj57pmgo",
 	},
 	{
 		.name = "diff", .synopsis = "[TASK] [PATH]...",

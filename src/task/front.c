@@ -13,6 +13,7 @@
 #include <limits.h>
 #include <linux/capability.h>
 #include <linux/kcmp.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,6 +22,9 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+
+/* How long a keeper may take to answer at once. */
+#define ANSWER_MS 15000
 
 /*
  * Over the keeper's own namespace alone: mounts, and what an overlay does in
@@ -336,6 +340,75 @@ int front_wait_ready(struct front *f, struct error *err)
 					 "unexpected message %u", m.type);
 		}
 	}
+}
+
+static int wait_answer(struct front *f, struct message *m, struct error *err)
+{
+	struct pollfd p = {.fd = f->channel, .events = POLLIN};
+	int r;
+
+	do {
+		r = poll(&p, 1, ANSWER_MS);
+	} while (r < 0 && errno == EINTR);
+	if (r == 0)
+		return error_set(err, -ETIMEDOUT,
+				 "the task's keeper does not answer");
+	return channel_recv(f->channel, m) > 0
+		       ? 0
+		       : error_set(err, -ECONNRESET, "the task has ended");
+}
+
+/* Waits for one answer of this type in m. */
+static int expect(struct front *f, uint16_t type, struct message *m,
+		  struct error *err)
+{
+	int r = wait_answer(f, m, err);
+
+	if (r < 0)
+		return r;
+	r = message_check(m, front_from_keeper, n_front_from_keeper, 1, err);
+	if (r == 0 && m->type == FRONT_FAILED)
+		r = failed(m, err);
+	else if (r == 0 && m->type == FRONT_ENDED)
+		r = error_set(err, -ECONNRESET, "the task has ended");
+	else if (r == 0 && m->type != type)
+		r = error_set(err, -EPROTO, "unexpected message %u", m->type);
+	if (r < 0)
+		message_done(m);
+	return r;
+}
+
+int front_refresh(struct front *f, struct refresh_view *ret,
+		  int ret_fds[VIEW_FD_COUNT], struct error *err)
+{
+	static struct message m;
+	int r = channel_send(f->channel, FRONT_REFRESH, NULL, 0, NULL, 0);
+
+	if (r < 0)
+		return unreachable(f, r, err);
+	r = expect(f, FRONT_VIEW, &m, err);
+	if (r < 0)
+		return r;
+	memcpy(ret, m.data, sizeof(*ret));
+	for (int i = 0; i < VIEW_FD_COUNT; i++)
+		ret_fds[i] = message_take_fd(&m, (size_t)i);
+	message_done(&m);
+	if (memchr(ret->hide_path, '\0', sizeof(ret->hide_path)))
+		return 0;
+	return error_set(err, -EPROTO, "malformed view");
+}
+
+int front_refreshed(struct front *f, struct error *err)
+{
+	static struct message m;
+	int r = channel_send(f->channel, FRONT_REFRESHED, NULL, 0, NULL, 0);
+
+	if (r < 0)
+		return unreachable(f, r, err);
+	r = expect(f, FRONT_REFRESHED, &m, err);
+	if (r == 0)
+		message_done(&m);
+	return r;
 }
 
 int front_exec(struct front *f, const char *workdir, char *const argv[],

@@ -68,6 +68,15 @@ int front_send_plan(struct front *f, const struct task_plan *plan,
 /* Connects to the socket of a task that stays. */
 int front_connect(struct front *f, const char *socket_path, struct error *err);
 
+/*
+ * Asks a task that stays to start nothing while its view is made new, and tells
+ * what is needed for that; fds by enum view_fd, the caller's. Then says that it
+ * was made. The text says why not, and the way out.
+ */
+int front_refresh(struct front *f, struct refresh_view *ret,
+		  int ret_fds[VIEW_FD_COUNT], struct error *err);
+int front_refreshed(struct front *f, struct error *err);
+
 /* Waits until the sandbox stands (FRONT_READY). */
 int front_wait_ready(struct front *f, struct error *err);
 

@@ -44,7 +44,7 @@ static void keeper_init(struct keeper *k)
 	k->parent = KEEPER_FD_PARENT;
 	k->listener = k->init_channel = k->init_pidfd = k->notify = -1;
 	k->watch_channel = k->watch_pidfd = k->signals = k->proc_fd = -1;
-	k->null_fd = -1;
+	k->null_fd = k->refresher = -1;
 	k->state = KEEPER_STARTING;
 	container_init(&k->box);
 	for (size_t i = 0; i < KEEPER_CLIENTS_MAX; i++)
@@ -233,6 +233,8 @@ static int make_signals(struct keeper *k, struct error *err)
 static void drop_client(struct keeper *k, size_t i)
 {
 	keeper_exec_client_gone(k, k->clients[i]);
+	if (k->refresher == k->clients[i])
+		k->refresher = -1;
 	close_fd(k->clients[i]);
 	k->clients[i] = -1;
 }
@@ -310,6 +312,12 @@ static bool handle_front(struct keeper *k, int fd)
 		break;
 	case FRONT_STOP:
 		stop_request(k, m);
+		break;
+	case FRONT_REFRESH:
+		keeper_refresh_begin(k, fd);
+		break;
+	case FRONT_REFRESHED:
+		keeper_refresh_end(k, fd);
 		break;
 	}
 	message_done(m);

@@ -151,6 +151,8 @@ struct keeper {
 	int null_fd;
 	uint64_t refusals, lookups; /* attempts so far; of these, for names */
 	uint32_t last_exec;
+	int refresher; /* the client that makes the view new, or -1 */
+	uint64_t refresh_until_us;
 	struct keeper_exec execs[KEEPER_EXECS_MAX];
 	/* Why and how the task ends. */
 	bool ending;
@@ -252,6 +254,13 @@ void keeper_open_begin(struct keeper *k, uint64_t free_bytes, uint64_t known);
 void keeper_open_note(struct keeper *k, uint64_t free_bytes, uint64_t known);
 /* Of what is gone, what may be hidden in mappings and messages. */
 uint64_t keeper_open_hidden(const struct keeper *k);
+
+/* keeper_refresh.c */
+/* Asks for a new view, or says that it is made. */
+void keeper_refresh_begin(struct keeper *k, int client);
+void keeper_refresh_end(struct keeper *k, int client);
+/* May no command begin, because the view is being made new? */
+bool keeper_refreshing(struct keeper *k);
 
 /* keeper_end.c */
 /* Ends the task at once because something of ours failed, for the record. */

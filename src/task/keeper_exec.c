@@ -77,6 +77,17 @@ static void refuse(int client, int error)
 	tell_done(client, &done);
 }
 
+static void refuse_for_now(const struct keeper *k, int client)
+{
+	struct failure f = {.code = -EBUSY};
+
+	snprintf(f.text, sizeof(f.text),
+		 "task %s is being given the host's newer files (pinfold "
+		 "refresh): try again when that is done",
+		 k->plan.spec.id);
+	channel_send(client, FRONT_FAILED, &f, sizeof(f), NULL, 0);
+}
+
 void keeper_exec_no_room(const struct keeper *k, int client)
 {
 	struct failure f = {.code = -EBUSY};
@@ -101,6 +112,10 @@ int keeper_exec_request(struct keeper *k, int client, struct message *m)
 	}
 	if (k->ending) {
 		refuse(client, ESHUTDOWN);
+		return 0;
+	}
+	if (keeper_refreshing(k)) {
+		refuse_for_now(k, client);
 		return 0;
 	}
 	if (!e) {

@@ -17,6 +17,8 @@ const struct message_rule keeper_from_front[] = {
 	EXACT(FRONT_SIGNAL, KEEPER_BUILDING | KEEPER_RUNNING | KEEPER_ENDING,
 	      exec_signal, 0, 0),
 	EXACT(FRONT_STOP, ALWAYS, stop_request, 0, 0),
+	{FRONT_REFRESH, KEEPER_RUNNING, 0, 0, 0, 0},
+	{FRONT_REFRESHED, KEEPER_RUNNING, 0, 0, 0, 0},
 };
 const size_t n_keeper_from_front = ARRAY_SIZE(keeper_from_front);
 
@@ -45,6 +47,8 @@ const struct message_rule front_from_keeper[] = {
 	{FRONT_ENDING, ALWAYS, 0, 0, 0, 0},
 	EXACT(FRONT_ENDED, ALWAYS, task_ended, 0, 0),
 	EXACT(FRONT_FAILED, ALWAYS, failure, 0, 0),
+	EXACT(FRONT_VIEW, ALWAYS, refresh_view, VIEW_FD_COUNT, VIEW_FD_COUNT),
+	{FRONT_REFRESHED, ALWAYS, 0, 0, 0, 0},
 };
 const size_t n_front_from_keeper = ARRAY_SIZE(front_from_keeper);
 

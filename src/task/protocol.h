@@ -19,6 +19,10 @@
  *      | <- FRONT_ENDING ------|  kills init
  *      | <- FRONT_ENDED -------|  wrote the record
  *
+ * For pinfold refresh a client sends FRONT_REFRESH, gets FRONT_VIEW, makes the
+ * view new while the keeper starts no command, sends FRONT_REFRESHED and gets it
+ * back.
+ *
  * FRONT_FAILED may come from the keeper, and INIT_FAILED from init, instead of
  * anything else: text of an error; the task is over.
  */
@@ -38,6 +42,8 @@ enum front_message {
 	FRONT_EXEC,   /* struct exec_head; fd: packed arguments */
 	FRONT_SIGNAL, /* struct exec_signal */
 	FRONT_STOP,   /* struct stop_request: ends the task */
+	FRONT_REFRESH, /* no command is to begin, for the view is made new */
+	FRONT_REFRESHED, /* it is; the keeper says it back */
 	/* Keeper to front end. */
 	FRONT_READY = 32, /* sandbox stands: struct ready_head */
 	FRONT_STREAMS, /* struct exec_streams; fds */
@@ -47,6 +53,7 @@ enum front_message {
 	FRONT_ENDING,  /* a run: its layers are the front end's to clean */
 	FRONT_ENDED,   /* struct task_ended */
 	FRONT_FAILED,  /* struct failure */
+	FRONT_VIEW,    /* struct refresh_view; fds: enum view_fd */
 };
 
 enum init_message {
@@ -163,6 +170,21 @@ struct task_ended {
 struct failure {
 	int32_t code;
 	char text[ERROR_TEXT_MAX];
+};
+
+/* No command begins for so long while a client makes the view new. */
+#define REFRESH_MAX_MS 600000u
+
+enum view_fd { VIEW_FD_KEEPER, VIEW_FD_INIT, VIEW_FD_COUNT }; /* pidfds */
+
+/* What a client has to know of the sandbox to make its view new. */
+struct refresh_view {
+	uint64_t source_dev, source_ino;
+	/* Owner of the source; the command, as the host sees it. */
+	uint32_t owner_uid, owner_gid, outer_uid, outer_gid;
+	uint32_t root_caller;
+	uint32_t hides;	     /* there is a layer over the source that hides */
+	char hide_path[256]; /* .. which is kept, and not the task's; or "" */
 };
 
 /* One observed attempt, of fixed size. Everything is as claimed. */

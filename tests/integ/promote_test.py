@@ -669,11 +669,6 @@ def a_task_without_changes_says_so(box):
 
 
 @case
-def what_does_not_exist_is_refused_by_name(box):
-    box.pinfold('refresh').expect(125, text='there is no refresh')
-
-
-@case
 def wide_and_deep_trees_come_and_go_back(box):
     task = task_of(box.run('--json', '--', 'python3', '-c', """
 import os

@@ -111,6 +111,51 @@ def there_and_back(box, kind):
             equal(texts(system.source), texts_before, mode)
 
 
+def write(path, text):
+    with open(path, 'w', encoding='ascii') as f:
+        f.write(text)
+
+
+def refreshed(box, kind):
+    """Files of the host that come, go and change, seen after a refresh."""
+    with Mounted(box, kind) as system:
+        top = system.source
+        for name in ('c', 'd'):
+            write(f'{top}/{name}', 'old\n')
+        task = box.start('--source', top)
+        box.exec(task, '--', 'sh', '-c', f'cd {top}; cat a sub/b c d n >/dev/null; '
+                 'ls -R >/dev/null; echo task >>d')
+        write(f'{top}/a~', 'host\n')
+        os.rename(f'{top}/a~', f'{top}/a')
+        shutil.rmtree(f'{top}/sub')
+        write(f'{top}/sub', 'host\n')
+        os.unlink(f'{top}/c')
+        os.mkdir(f'{top}/c')
+        write(f'{top}/c/n', 'host\n')
+        write(f'{top}/n', 'host\n')
+        box.pinfold('refresh', task).expect(0)
+        r = box.exec(task, '--', 'sh', '-c', f'cd {top}; cat a sub c/n n d; '
+                     'echo task >>a')
+        equal(r.expect(0).out, b'host\n' * 4 + b'old\ntask\n')
+        box.kill(task).expect(0)
+        equal({c['path'] for c in box.changes(task)['changes']}, {'a', 'd'})
+        box.pinfold('discard', '--yes', task).expect(0)
+
+
+@case
+def a_source_on_another_file_system_is_refreshed(box):
+    tried = []
+    for kind in ('xfs', 'btrfs', 'tmpfs', 'overlay', 'fuse'):
+        try:
+            refreshed(box, kind)
+            tried.append(kind)
+        except Skip:
+            if not ROOT:
+                raise
+    check(tried, 'none could be mounted')
+    return ', '.join(tried)
+
+
 @case
 def a_source_on_xfs(box):
     there_and_back(box, 'xfs')
