@@ -152,7 +152,7 @@ static bool is_untouched(const struct judge *j, const struct stat *st)
 	if (taken_restored(&j->taken, ".git/HEAD", st))
 		return true;
 	if (!j->layer->copied)
-		return !judge_is_newer(j, st);
+		return !judge_is_newer(j, ".git/HEAD", st);
 	if (manifest_open(j->layer->fd, &m, NULL) < 0)
 		return false;
 	git = manifest_find(&m, manifest_top(&m), ".git");
@@ -180,7 +180,7 @@ static int look_at_head(struct judge *j, const struct git_repo *repo,
 	int r;
 
 	*b = (struct began){.repo = repo,
-			    .since_s = j->layer->since_ns / 1000000000};
+			    .since_s = judge_since(j, ".git/HEAD") / 1000000000};
 	r = read_log(b);
 	if (r < 0)
 		return r;
