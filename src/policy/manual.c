@@ -34,8 +34,8 @@ static const char *const description[] = {
 "no, on and off are texts. Texts that look like numbers are put in quotes. "
 "Sizes are bytes or carry a unit (kB, MB, GB, TB of 1000; KiB, MiB, GiB, TiB of "
 "1024). Durations carry units: ms, s, m, h, d, as in 1m30s.",
-"pinfold policy check FILE names every fault with its line and column; pinfold "
-"policy show prints the policy in force with every implicit rule.",
+("pinfold policy check FILE names every fault with its line and column; pinfold "
+ "policy show prints the policy in force with every implicit rule."),
 };
 
 static const char later[] =

@@ -17,8 +17,9 @@ struct above {
 	size_t len; /* of its path */
 	enum fate fate;
 	enum journal_class class;
-	struct journal_entry waiting; /* FATE_WAITS, FATE_OPENS */
 	bool holds_left; /* something in it is left */
+	/* FATE_WAITS, FATE_OPENS; its path is the trail's. */
+	struct journal_entry waiting;
 };
 
 struct plan {

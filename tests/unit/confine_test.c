@@ -137,7 +137,8 @@ static void in_child(int (*fn)(void))
 
 	if (pid == 0)
 		_exit(fn());
-	assert_true(pid > 0 && waitpid(pid, &status, 0) == pid);
+	assert_true(pid > 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFEXITED(status));
 	if (WEXITSTATUS(status) == CHILD_SKIPS)
 		skip();
