@@ -59,6 +59,25 @@ static int check_running(int task_fd, const char *id, struct error *err)
 	return -ESRCH;
 }
 
+/* Why nobody listens at its socket. */
+static int explain_no_socket(int task_fd, const char *id, int code,
+			     struct error *err)
+{
+	struct record r;
+	bool run;
+
+	if (record_read(task_fd, &r, NULL) < 0)
+		return code;
+	run = r.argv.n > 0;
+	record_done(&r);
+	return run ? error_set(err, code,
+			       "%s is a run, which takes no second command; "
+			       "pinfold start makes a sandbox that does", id)
+		   : error_set(err, code,
+			       "the socket of %s is gone; pinfold stop %s ends "
+			       "it, its changes are kept", id, id);
+}
+
 int task_connect(const char *want, struct front *f, char id[STATE_ID_SIZE],
 		 int *ret_fd, struct error *err)
 {
@@ -83,6 +102,8 @@ int task_connect(const char *want, struct front *f, char id[STATE_ID_SIZE],
 	path = str_format("%s/%s", dir, id);
 	r = path ? front_connect(f, path, err)
 		 : error_set(err, -ENOMEM, "out of memory");
+	if (r == -ENOENT || r == -ECONNREFUSED)
+		r = explain_no_socket(*ret_fd, id, r, err);
 	return r < 0 ? r : 0;
 }
 

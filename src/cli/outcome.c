@@ -86,9 +86,10 @@ static void add_value(struct buf *text, const struct policy_limits *l,
 		int (*format)(struct buf *b, uint64_t value);
 	} rows[] = {
 		{"memory", " at ", l->memory, num_format_size},
-		{"disk", " at ", l->disk, num_format_size},
+		/* Looked at from time to time. */
+		{"disk", " over ", l->disk, num_format_size},
 		{"output", " at ", l->output, num_format_size},
-		{"inodes", " at ", l->inodes, NULL},
+		{"inodes", " over ", l->inodes, NULL},
 		{"processes", " at ", l->processes, NULL},
 		{"cpu_time", " after ", l->cpu_time_ms, num_format_duration},
 		{"idle", " after ", l->idle_ms, num_format_duration},

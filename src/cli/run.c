@@ -305,6 +305,8 @@ static int report(struct launch *l, const struct options *o,
 		status = EXIT_REFUSED;
 	}
 	quiet = is_quiet(o, status);
+	if (outcome->ended.reason == REASON_STOPPED && !outcome->asked_end)
+		report_note("the task was stopped by another command");
 	if (!quiet)
 		say_refused(l, outcome);
 	if (!json && !scan)

@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -32,18 +33,22 @@ struct target {
 	char id[STATE_ID_SIZE];
 	struct front front;
 	int task_fd;
-	bool killed;	  /* from outside, as nobody could be told */
+	int keeper; /* pidfd of the one that was told by a signal, or -1 */
 	struct error err; /* code 0: ended as asked */
 };
 
-/* The keeper has said that the task ended; its lock goes with it. */
-static void wait_exit(const struct target *t)
+/* Its lock goes with the keeper. False: not within that time. */
+static bool wait_exit(const struct target *t, uint64_t ms)
 {
 	const struct timespec pause = {.tv_nsec = 2000000};
-	uint64_t until = time_mono_us() + EXIT_MS * 1000u;
+	uint64_t until = time_mono_us() + ms * 1000u;
 
-	while (state_task_alive(t->task_fd) && time_mono_us() < until)
+	while (state_task_alive(t->task_fd)) {
+		if (time_mono_us() >= until)
+			return false;
 		nanosleep(&pause, NULL);
+	}
+	return true;
 }
 
 /* Waits until the keeper has cleaned up and says so. */
@@ -76,20 +81,39 @@ static int wait_ended(struct target *t, uint64_t grace_ms)
 	}
 }
 
-/* Its socket was removed, with the whole runtime directory as it happens. */
-static bool end_unreachable(struct target *t)
+/*
+ * It has no socket, as a run, or that was removed, with the whole runtime
+ * directory as it happens: the keeper takes a signal for it.
+ */
+static void tell_by_signal(struct target *t, const struct stop_request *stop)
 {
-	AUTO_CLOSE int keeper = t->task_fd >= 0 ? state_task_keeper(t->task_fd)
-						: -1;
+	int grace = STOP_GRACE_PLAN;
+
+	t->keeper = state_task_keeper(t->task_fd);
+	if (stop->kind == STOP_KILL)
+		grace = 0;
+	else if (stop->grace_ms)
+		grace = stop->grace_ms < INT_MAX ? (int)stop->grace_ms
+						 : INT_MAX;
+	if (t->keeper >= 0 && sys_pidfd_queue(t->keeper, SIGTERM, grace) == 0)
+		t->err = (struct error){0};
+	else
+		error_set(&t->err, -ESRCH, "%s runs, but its keeper cannot be "
+			  "reached: pinfold ps %s shows what is left",
+			  t->id, t->id);
+}
+
+/* One that does not answer is ended as it is. */
+static void wait_signalled(const struct target *t, uint64_t grace_ms)
+{
 	AUTO_BUF struct buf text = BUF_INIT(256);
 
-	if (keeper < 0 || sys_pidfd_send_signal(keeper, SIGKILL) < 0)
-		return false;
-	buf_addf(&text, "note: the socket of %s is gone, so it was killed", t->id);
+	if (wait_exit(t, ANSWER_MS + grace_ms))
+		return;
+	sys_pidfd_send_signal(t->keeper, SIGKILL);
+	buf_addf(&text, "note: the keeper of %s does not answer, so it was "
+			"killed", t->id);
 	report_note(buf_str(&text));
-	t->err = (struct error){0};
-	t->killed = true;
-	return true;
 }
 
 static void tell(struct target *t, const struct stop_request *stop)
@@ -97,7 +121,7 @@ static void tell(struct target *t, const struct stop_request *stop)
 	int r = task_connect(t->want, &t->front, t->id, &t->task_fd, &t->err);
 
 	if (r == -ENOENT || r == -ECONNREFUSED) {
-		end_unreachable(t);
+		tell_by_signal(t, stop);
 		return;
 	}
 	if (r < 0)
@@ -115,14 +139,18 @@ static void finish(struct target *t, uint64_t grace_ms)
 	AUTO_STATE struct state state = STATE_INIT;
 	struct error ignored;
 
-	if (t->err.code == 0 && (t->killed || wait_ended(t, grace_ms) == 0)) {
-		wait_exit(t);
+	if (t->keeper >= 0 && t->err.code == 0)
+		wait_signalled(t, grace_ms);
+	if (t->err.code == 0 &&
+	    (t->keeper >= 0 || wait_ended(t, grace_ms) == 0)) {
+		wait_exit(t, EXIT_MS);
 		if (state_open(&state, &ignored) == 0)
 			state_sweep_one(&state, t->id, launch_clean_lost, NULL,
 					&ignored);
 	}
 	front_done(&t->front);
 	close_fd(t->task_fd);
+	close_fd(t->keeper);
 }
 
 static int print_targets(const struct options *o, const struct target *t,
@@ -162,7 +190,7 @@ static int end_targets(const struct options *o, struct target *t, size_t n,
 
 	for (size_t i = 0; i < n; i++) {
 		t[i].front = (struct front)FRONT_INIT;
-		t[i].task_fd = -1;
+		t[i].task_fd = t[i].keeper = -1;
 		tell(&t[i], stop);
 	}
 	for (size_t i = 0; i < n; i++) {

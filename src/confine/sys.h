@@ -126,6 +126,17 @@ static inline int sys_pidfd_send_signal(int fd, int sig)
 	return (int)syscall(SYS_pidfd_send_signal, fd, sig, NULL, 0);
 }
 
+/* With a value, which the receiver finds beside SI_QUEUE. */
+static inline int sys_pidfd_queue(int fd, int sig, int value)
+{
+	siginfo_t info = {.si_signo = sig, .si_code = SI_QUEUE};
+
+	info.si_pid = getpid();
+	info.si_uid = getuid();
+	info.si_value.sival_int = value;
+	return (int)syscall(SYS_pidfd_send_signal, fd, sig, &info, 0);
+}
+
 static inline int sys_pidfd_getfd(int pidfd, int fd)
 {
 	return (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0);

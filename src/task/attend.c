@@ -50,7 +50,7 @@ struct attendance {
 static volatile sig_atomic_t handler_channel = -1;
 static volatile sig_atomic_t handler_whole_task;
 /* Before a command runs there is nobody to pass a signal on to. */
-static volatile sig_atomic_t command_runs, noted_signal;
+static volatile sig_atomic_t command_runs, noted_signal, asked_end;
 static int wake_pipe[2] = {-1, -1};
 static volatile sig_atomic_t saw_winch, saw_tstp, saw_cont;
 
@@ -105,6 +105,7 @@ static void on_signal(int sig)
 		struct stop_request stop = {.kind = STOP_GRACEFUL,
 					    .signal = (uint32_t)sig};
 
+		asked_end = 1;
 		channel_send(channel, FRONT_STOP, &stop, sizeof(stop), NULL, 0);
 	} else if (channel >= 0) {
 		struct exec_signal s = {
@@ -615,6 +616,7 @@ int front_attend(struct front *f, uint32_t flags, bool whole_task,
 		r = front_spawn_error(err);
 	terminal_restore(&a);
 	remove_handlers();
+	ret->asked_end = asked_end;
 	close_fd(a.in);
 	close_fd(a.out[0]);
 	close_fd(a.out[1]);

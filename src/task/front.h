@@ -94,6 +94,7 @@ struct front_outcome {
 	int output_error; /* errno: the caller's stdout or stderr takes no more */
 	bool lost; /* the keeper died: clean up after it */
 	bool timed_out; /* timeout_ms passed */
+	bool asked_end; /* a signal to us asked for the end of the task */
 	/* The signal that came before the command ran, or 0: the task, or the
 	 * exec, is to be abandoned. */
 	int interrupted;

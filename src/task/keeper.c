@@ -442,11 +442,18 @@ static void front_gone(struct keeper *k)
 static void handle_signals(struct keeper *k)
 {
 	struct signalfd_siginfo info;
+	bool graceful = true;
 
-	if (read(k->signals, &info, sizeof(info)) == sizeof(info) &&
-	    (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT ||
-	     info.ssi_signo == SIGQUIT))
-		keeper_stop(k, REASON_STOPPED, NULL, true);
+	if (read(k->signals, &info, sizeof(info)) != sizeof(info) ||
+	    (info.ssi_signo != SIGTERM && info.ssi_signo != SIGINT &&
+	     info.ssi_signo != SIGQUIT))
+		return;
+	if (info.ssi_code == SI_QUEUE) {
+		graceful = info.ssi_int != 0;
+		if (info.ssi_int > 0)
+			k->plan.grace_ms = (uint64_t)info.ssi_int;
+	}
+	keeper_stop(k, REASON_STOPPED, NULL, graceful);
 }
 
 static void handle_outside(struct keeper *k, const struct pollfd *p)

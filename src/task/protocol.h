@@ -144,6 +144,13 @@ struct open_files {
 
 enum stop_kind { STOP_GRACEFUL = 1, STOP_KILL };
 
+/*
+ * Who cannot reach the keeper's socket, as a run has none, asks by SIGTERM with
+ * a value: the grace in milliseconds, 0 for none and STOP_GRACE_PLAN for the
+ * plan's own.
+ */
+#define STOP_GRACE_PLAN (-1)
+
 struct stop_request {
 	uint32_t kind;
 	uint32_t signal;   /* sent first, SIGTERM when 0 */

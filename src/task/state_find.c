@@ -52,6 +52,33 @@ static bool is_keeper(int proc, const char *pid, const struct stat *task)
 	return slash && str_starts(slash, "/pinfold-keeper");
 }
 
+/* The parent of a process; 0: it has none that we see, or is gone. */
+static pid_t parent_of(int proc, const char *pid)
+{
+	AUTO_BUF struct buf b = BUF_INIT(4096);
+	char name[32];
+	const char *end;
+	int parent;
+
+	snprintf(name, sizeof(name), "%.16s/stat", pid);
+	/* pid (name) state parent: the name may hold anything. */
+	if (io_read_file(proc, name, &b) < 0 ||
+	    !(end = strrchr(buf_str(&b), ')')) ||
+	    sscanf(end, ") %*c %d", &parent) != 1)
+		return 0;
+	return parent;
+}
+
+/* It has a child of its own program and place, which waits for work. */
+static bool is_child_of_keeper(int proc, const char *pid,
+			       const struct stat *task)
+{
+	char parent[16];
+
+	snprintf(parent, sizeof(parent), "%d", (int)parent_of(proc, pid));
+	return is_keeper(proc, parent, task);
+}
+
 int state_task_keeper(int task_fd)
 {
 	AUTO_DIR DIR *proc = state_read(AT_FDCWD, "/proc");
@@ -71,6 +98,7 @@ int state_task_keeper(int task_fd)
 		/* First, so that what is looked at is what will be signalled. */
 		keeper = sys_pidfd_open((pid_t)pid);
 		if (keeper >= 0 && is_keeper(dirfd(proc), e->d_name, &task) &&
+		    !is_child_of_keeper(dirfd(proc), e->d_name, &task) &&
 		    sys_pidfd_send_signal(keeper, 0) == 0)
 			return steal_fd(&keeper);
 	}

@@ -362,14 +362,14 @@ def output_stops_who_prints_too_much(box):
 def a_limit_that_stops_a_task_is_named_with_its_value_and_the_way_out(box):
     script = 'head -c 40M /dev/zero >f; sleep 60'
     within(box.sh(script, '--limit', 'disk=16MiB').expect(137).text(),
-           'pinfold: limit: disk: the task was stopped at 16MiB; --limit '
+           'pinfold: limit: disk: the task was stopped over 16MiB; --limit '
            'disk=VALUE sets another\n')
     within(box.sh('sleep 60', '--limit', 'idle=1s').expect(137).text(),
            'pinfold: limit: idle: the task was stopped after 1s; --limit '
            'idle=VALUE sets another\n')
     within(box.sh('for i in $(seq 99); do : >$i; done; sleep 60', '--limit',
                   'inodes=64').expect(137).text(),
-           'pinfold: limit: inodes: the task was stopped at 64; --limit '
+           'pinfold: limit: inodes: the task was stopped over 64; --limit '
            'inodes=VALUE sets another\n')
 
 

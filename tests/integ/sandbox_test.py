@@ -300,6 +300,68 @@ def stop_kills_after_the_grace(box):
     box.gone(task)
 
 
+def a_run(box, script):
+    """(process, task) of a run that says the id and is at work."""
+    process = box.spawn([PINFOLD, 'run', '--', 'sh', '-c',
+                         f'trap {script} TERM; echo $PINFOLD_TASK; '
+                         'while :; do sleep 0.05; done'])
+    return process, process.stdout.readline().decode().strip()
+
+
+@case
+def stop_reaches_a_run_whose_command_gets_sigterm(box):
+    process, task = a_run(box, '"echo bye >bye; exit 3"')
+    equal(box.pinfold('stop', task).expect(0).text(), '')
+    r = box.finish(process, timeout=20).expect(3)
+    within(r.text(), 'stopped by another command')
+    equal(box.record(task)['reason'], 'stopped')
+    equal([c['path'] for c in box.changes(task)['changes']], ['bye'])
+    box.gone(task, files=False)
+
+
+@case
+def stop_kills_a_run_after_the_grace(box):
+    process, task = a_run(box, '""')
+    r = box.pinfold('stop', '--grace', '500ms', task).expect(0)
+    check(0.4 < r.seconds < patient(10), r.seconds)
+    equal(r.text(), '')
+    box.finish(process, timeout=20).expect(137)
+    box.gone(task)
+
+
+@case
+def kill_ends_a_run_at_once(box):
+    process, task = a_run(box, '"echo bye"')
+    equal(box.pinfold('kill', task).expect(0).text(), '')
+    r = box.finish(process, timeout=20).expect(137)
+    check(b'bye' not in r.out, r)
+    equal(box.record(task)['reason'], 'stopped')
+    box.gone(task)
+
+
+@case
+def a_keeper_that_does_not_answer_a_stop_is_killed(box):
+    if b.SITUATION != 'user':
+        raise b.Skip('as an ordinary user alone: it waits for a quarter of a '
+                     'minute')
+    process, task = a_run(box, '""')
+    for pid in b.ours():
+        if b.command_of(pid) == 'pinfold-keeper':
+            os.kill(pid, signal.SIGSTOP)
+    r = box.pinfold('stop', '--grace', '1ms', task, timeout=60).expect(0)
+    within(r.text(), 'does not answer, so it was killed')
+    box.finish(process, timeout=20).expect(125)
+    box.gone(task)
+
+
+@case
+def exec_into_a_run_says_what_takes_commands(box):
+    process, task = a_run(box, '"exit 0"')
+    box.exec(task, '--', 'true').expect(125, text='pinfold start makes')
+    box.pinfold('stop', task).expect(0)
+    box.finish(process, timeout=20).expect(0)
+
+
 @case
 def kill_does_not_wait(box):
     task = box.start()
