@@ -178,8 +178,11 @@ static int attend(struct front *f, const struct options *o, struct policy *p,
 
 static int status_of(const struct options *o, const char *id,
 		     const struct front *f, const struct policy *p,
+		     const struct record *r,
 		     const struct front_outcome *outcome)
 {
+	AUTO_FREE char *workdir = workdir_of(o, r);
+
 	if (outcome->timed_out)
 		return outcome_timed_out("command", f->timeout_ms);
 	if (!outcome->done_known) {
@@ -187,7 +190,8 @@ static int status_of(const struct options *o, const char *id,
 				"ran\n", id);
 		return EXIT_REFUSED;
 	}
-	return outcome_status(outcome, o->rest[1], &p->limits);
+	return outcome_status(outcome, o->rest[1], workdir ? workdir : "",
+			      &p->limits);
 }
 
 /* The command never ran. What a signal interrupted needs no words. */
@@ -234,7 +238,7 @@ int verb_exec(const struct options *o)
 	} else {
 		report.task = id;
 		report.argv = o->rest + 1;
-		report.status = status_of(o, id, &f, &p, &outcome);
+		report.status = status_of(o, id, &f, &p, &rec, &outcome);
 		outcome_say_refusals(outcome.done.refusals,
 				     outcome.done.lookups, id);
 		status = exec_report(o, &report);

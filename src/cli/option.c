@@ -95,6 +95,24 @@ static bool exclude(enum option_id a, enum option_id b)
 	       (option_rows[b].excludes & OPTION_BIT(a));
 }
 
+/* Which of two values were to count would be a guess. */
+static int check_key(const struct parse *p, const struct option_row *row,
+		     const struct strlist *values, const char *value)
+{
+	size_t n = strcspn(value, "=");
+
+	for (size_t i = 0; i < values->n; i++) {
+		const char *other = values->items[i];
+
+		if (strcspn(other, "=") == n && !memcmp(other, value, n))
+			return error_set(p->err, -EINVAL,
+					 "%s--%s %.*s is given twice", p->where,
+					 row->name, (int)(n > 64 ? 64 : n),
+					 value);
+	}
+	return 0;
+}
+
 static int store(struct parse *p, enum option_id id, const char *value)
 {
 	const struct option_row *row = &option_rows[id];
@@ -111,6 +129,8 @@ static int store(struct parse *p, enum option_id id, const char *value)
 	    !row->repeats)
 		return error_set(p->err, -EINVAL, "%s--%s is given twice",
 				 p->where, row->name);
+	if (row->keyed && check_key(p, row, &values[id], value) < 0)
+		return p->err->code;
 	if (strlist_add(&values[id], value) < 0)
 		return error_set(p->err, -ENOMEM, "out of memory");
 	return 0;

@@ -77,7 +77,7 @@ const struct option_row option_rows[OPT_COUNT] = {
 	},
 	[OPT_ENV] = {
 		.name = "env", .argument = ARGUMENT_REQUIRED,
-		.metavar = "NAME[=VALUE]", .repeats = true,
+		.metavar = "NAME[=VALUE]", .repeats = true, .keyed = true,
 		.help = "set a variable, or pass the caller's",
 		.manual =
 "Puts a variable into the command's environment, which otherwise holds only "
@@ -89,13 +89,13 @@ const struct option_row option_rows[OPT_COUNT] = {
 		.metavar = "NAME=VALUE",
 		.words = "cpus= memory= disk= inodes= processes= open_files= "
 			 "output= cpu_time= wall= idle=",
-		.repeats = true,
+		.repeats = true, .keyed = true,
 		.help = "limit a resource",
 		.manual =
 "memory, disk, output (sizes such as 512MiB), processes, inodes (numbers), "
 "cpu_time, wall and idle (durations such as 90s) stop the task, which then "
-"ends with status 137 and \"limit: NAME\" on standard error; open_files "
-"refuses, cpus (such as 1.5) slows down. \"none\" lifts a limit that the "
+"ends with status 137 (wall: 124) and \"limit: NAME\" on standard error; "
+"open_files refuses, cpus (such as 1.5) slows down. \"none\" lifts a limit that the "
 "policy's ceiling does not set. May be given again.",
 	},
 	[OPT_TIMEOUT] = {
@@ -104,11 +104,12 @@ const struct option_row option_rows[OPT_COUNT] = {
 		.help = "end the command after this time, status 124",
 		.manual =
 "Ends the command and all it has started when DURATION (500ms, 30s, 5m, 8h) "
-"has passed. The exit status is then 124.",
+"has passed. The exit status is then 124. For run and start the same as "
+"--limit wall=DURATION, and not given beside it.",
 	},
 	[OPT_LABEL] = {
 		.name = "label", .argument = ARGUMENT_REQUIRED,
-		.metavar = "KEY=VALUE", .repeats = true,
+		.metavar = "KEY=VALUE", .repeats = true, .keyed = true,
 		.help = "a note in the task's record",
 		.manual =
 "A note for whoever reads the record; it changes nothing else. What the label "

@@ -27,6 +27,7 @@ struct option_row {
 	const char *words;   /* the argument's values for completion, or NULL;
 				"<file>" and "<dir>" stand for paths */
 	bool repeats;	     /* every value counts, else giving two is wrong */
+	bool keyed;	     /* KEY or KEY=VALUE: one value for each key */
 	uint32_t excludes;  /* OPTION_BIT(OPT_X) | ... */
 	const char *help;	 /* one line */
 	const char *manual;	 /* paragraphs, an empty line between */

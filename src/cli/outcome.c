@@ -22,9 +22,11 @@ static const char *not_found(const char *command)
 }
 
 /* Says what became of a command that has no status. */
-static int without_status(const struct exec_done *done, const char *command)
+static int without_status(const struct exec_done *done, const char *command,
+			  const char *workdir)
 {
 	AUTO_BUF struct buf b = BUF_INIT(4096);
+	AUTO_BUF struct buf dir = BUF_INIT(4096);
 	AUTO_BUF struct buf why = BUF_INIT(8192);
 	int error = done->exec_errno;
 
@@ -39,9 +41,10 @@ static int without_status(const struct exec_done *done, const char *command)
 			buf_str(&why));
 		return error == ENOENT ? 127 : 126;
 	case STAGE_WORKDIR:
+		str_quote(&dir, workdir, 512);
 		fprintf(stderr, "pinfold: cannot enter the working directory "
-				"to run %s: %s\n",
-			buf_str(&b), strerror(error));
+				"%s to run %s: %s\n",
+			buf_str(&dir), buf_str(&b), strerror(error));
 		return EXIT_REFUSED;
 	case STAGE_LOST:
 		fprintf(stderr, "pinfold: the sandbox ended while %s ran; "
@@ -120,7 +123,7 @@ static int limited(const char *name, const struct policy_limits *limits)
 }
 
 int outcome_status(const struct front_outcome *outcome, const char *command,
-		   const struct policy_limits *limits)
+		   const char *workdir, const struct policy_limits *limits)
 {
 	char limit[sizeof(outcome->done.limit) + 1];
 	const struct exec_done *done = &outcome->done;
@@ -133,7 +136,7 @@ int outcome_status(const struct front_outcome *outcome, const char *command,
 		return limited(limit, limits);
 	}
 	if (done->status < 0)
-		return without_status(done, command);
+		return without_status(done, command, workdir);
 	if (outcome->output_error) {
 		fprintf(stderr, "pinfold: the output of the command cannot be "
 				"written: %s\n",

@@ -18,7 +18,7 @@
  * those of the task, for the message.
  */
 int outcome_status(const struct front_outcome *outcome, const char *command,
-		   const struct policy_limits *limits);
+		   const char *workdir, const struct policy_limits *limits);
 
 /* "limit: wall: the WHAT was stopped after 5s"; returns EXIT_TIMED_OUT. */
 int outcome_timed_out(const char *what, uint64_t ms);

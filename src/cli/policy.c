@@ -44,28 +44,6 @@ static int add_here(const struct policy_files *f, const char *path,
 	return r;
 }
 
-/*
- * Of a policy without faults in itself: what else is worth a word, and whether
- * this version can run it at all. What is in force here does not concern a
- * ceiling, which is not run.
- */
-static int look_further(const struct policy_files *f, const char *path,
-			const struct policy *p, bool ceiling,
-			struct checked *c)
-{
-	AUTO_BUF struct buf fault = BUF_INIT(4096);
-	struct error err = {0};
-	int r = policy_warnings(p, &c->warnings);
-
-	if (r < 0 || ceiling)
-		return r;
-	if (policy_can_run(p, &err) == 0)
-		return add_here(f, path, &c->warnings);
-	report_path(&fault, path);
-	buf_addf(&fault, ": %s", err.text);
-	return strlist_add(&c->problems, buf_str(&fault));
-}
-
 static void write_list(struct json_writer *w, const char *key,
 		       const struct strlist *list)
 {
@@ -116,14 +94,18 @@ static int look_at(const struct policy_files *f, const char *path,
 {
 	bool ceiling = str_eq(path, f->ceiling);
 	struct policy p;
-	int r = policy_file_load(f, path, ceiling ? POLICY_LOAD_CEILING : 0,
+	int r = policy_file_load(f, path, ceiling ? POLICY_LOAD_CEILING
+						: POLICY_LOAD_RUNS,
 				 &p, &c->problems, err);
 
 	if (r < 0)
 		return c->problems.n > 0 ? 0 : r;
 	r = policy_digest(&p, c->digest);
 	if (r == 0)
-		r = look_further(f, path, &p, ceiling, c);
+		r = policy_warnings(&p, &c->warnings);
+	/* What is in force here does not concern a ceiling, which is not run. */
+	if (r == 0 && !ceiling && c->problems.n == 0)
+		r = add_here(f, path, &c->warnings);
 	policy_done(&p);
 	if (r < 0)
 		return error_set(err, r, "%s", strerror(-r));

@@ -104,9 +104,7 @@ static int chain_add(struct chain *c, char *path, struct error *err)
 	c->n++;
 	r = read_text(path, &c->texts[i], &c->stats[i], err);
 	if (r < 0)
-		return i == 0 ? r
-			      : error_prefix(err, "what \"%s\" extends",
-					     c->paths[i - 1]);
+		return r;
 	c->inputs[i] = (struct policy_input){path, buf_str(&c->texts[i]),
 					     c->texts[i].len};
 	for (size_t k = 0; k < i; k++) {
@@ -300,6 +298,35 @@ static int compile_once(const char *program, const struct chain *c,
 	return compile_answer_read(buf_str(json), json->len, ret, err);
 }
 
+/*
+ * The last file of the chain cannot be had: the compiler says where it is
+ * named, and the answer holds that as its problem. Takes it off the chain.
+ */
+static int say_not_had(const char *program, struct chain *c, unsigned flags,
+		       struct buf *json, struct compile_answer *ret,
+		       struct error *err)
+{
+	struct error why = *err;
+	char **problem;
+	char *text;
+	int r;
+
+	c->n--;
+	buf_done(&c->texts[c->n]);
+	free(c->paths[c->n]);
+	r = compile_once(program, c, flags | POLICY_LOAD_NO_MORE, json, ret,
+			 err);
+	if (r < 0 || ret->problems.n == 0)
+		return r < 0 ? r : error_set(err, why.code, "%s", why.text);
+	problem = &ret->problems.items[0];
+	text = str_format("%s: %s", *problem, why.text);
+	if (!text)
+		return error_set(err, -ENOMEM, "out of memory");
+	free(*problem);
+	*problem = text;
+	return 0;
+}
+
 static int compile(const char *program, struct chain *c, unsigned flags,
 		   struct buf *json, struct compile_answer *ret,
 		   struct error *err)
@@ -310,8 +337,9 @@ static int compile(const char *program, struct chain *c, unsigned flags,
 		r = chain_add(c, path_beside(c->paths[c->n - 1], ret->need),
 			      err);
 		compile_answer_done(ret);
-		if (r == 0)
-			r = compile_once(program, c, flags, json, ret, err);
+		if (r < 0)
+			return say_not_had(program, c, flags, json, ret, err);
+		r = compile_once(program, c, flags, json, ret, err);
 	}
 	return r;
 }

@@ -126,9 +126,11 @@ static int apply_words(struct policy *p, const struct options *o,
 
 	for (size_t i = 0; i < env->n && r == 0; i++)
 		r = policy_add_env(p, env->items[i], err);
+	if (r < 0)
+		return error_prefix(err, "--env");
 	for (size_t i = 0; i < limits->n && r == 0; i++)
 		r = policy_set_limit(p, limits->items[i], err);
-	return r;
+	return r < 0 ? error_prefix(err, "--limit") : 0;
 }
 
 static int apply_field(struct policy *p, const struct options *o,
@@ -144,11 +146,27 @@ static int apply_field(struct policy *p, const struct options *o,
 	return r;
 }
 
+/* --timeout is --limit wall by another name. */
+static int check_wall(const struct options *o, struct error *err)
+{
+	const struct strlist *limits = &o->values[OPT_LIMIT];
+
+	for (size_t i = 0; options_has(o, OPT_TIMEOUT) && i < limits->n; i++) {
+		if (str_starts(limits->items[i], "wall="))
+			return error_set(err, -EINVAL,
+					 "--timeout and --limit wall set the "
+					 "same limit: give one of them");
+	}
+	return 0;
+}
+
 static int apply_options(struct policy *p, const struct options *o,
 			 struct error *err)
 {
 	int r = apply_field(p, o, OPT_TIER, "tier", "tier", err);
 
+	if (r == 0)
+		r = check_wall(o, err);
 	if (r == 0)
 		r = apply_paths(p, o, err);
 	if (r == 0)

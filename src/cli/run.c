@@ -259,9 +259,13 @@ static bool is_quiet(const struct options *o, int status)
 	return status == 0 && options_has(o, OPT_QUIET);
 }
 
-static void say_refused(const struct launch *l,
-			const struct front_outcome *outcome)
+static void say_end(const struct launch *l, const struct front_outcome *outcome,
+		    bool quiet)
 {
+	if (outcome->ended.reason == REASON_STOPPED && !outcome->asked_end)
+		report_note("the task was stopped by another command");
+	if (quiet)
+		return;
 	outcome_say_refusals(outcome->ended.refusals, outcome->ended.lookups,
 			     l->id);
 	launch_say_hidden(l);
@@ -295,7 +299,7 @@ static int report(struct launch *l, const struct options *o,
 	/* The object is to be a line of its own. */
 	if (json && outcome->open_line && json_fd < 0)
 		io_write_all(2, "\n", 1);
-	status = outcome_status(outcome, o->rest[0],
+	status = outcome_status(outcome, o->rest[0], l->plan.workdir,
 				&l->plan.spec.limits);
 	/* Without its record nobody can tell what the task did. */
 	if (outcome->ended.lost_record) {
@@ -305,10 +309,7 @@ static int report(struct launch *l, const struct options *o,
 		status = EXIT_REFUSED;
 	}
 	quiet = is_quiet(o, status);
-	if (outcome->ended.reason == REASON_STOPPED && !outcome->asked_end)
-		report_note("the task was stopped by another command");
-	if (!quiet)
-		say_refused(l, outcome);
+	say_end(l, outcome, quiet);
 	if (!json && !scan)
 		return status;
 	if (record_read(l->task_fd, &r, &err) < 0) {

@@ -79,7 +79,7 @@ int compile_question_read(const char *data, size_t len,
 	size_t flags, n;
 
 	if (!get_u32(&at, end, &flags) || !get_u32(&at, end, &n) || n < 1 ||
-	    n > POLICY_CHAIN_MAX || flags > POLICY_LOAD_CEILING)
+	    n > POLICY_CHAIN_MAX || (flags & ~(size_t)POLICY_LOAD_ALL))
 		return -EPROTO;
 	for (size_t i = 0; i < n; i++) {
 		if (!get_input(&at, end, &inputs[i]))

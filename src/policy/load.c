@@ -25,6 +25,7 @@ struct load {
 	struct level levels[POLICY_CHAIN_MAX];
 	size_t n;
 	const struct level *current; /* whose problems are reported */
+	unsigned flags;
 	struct strlist *problems;
 };
 
@@ -123,6 +124,23 @@ static int add_level(struct load *l, const char *name, const char *text,
 	return parse_text(l, level, text, len);
 }
 
+/* The next input's level, or the need for it. */
+static int follow_path(struct load *l, const char *extends,
+		       struct json_place at, const struct policy_input *next,
+		       char **ret_need)
+{
+	int r;
+
+	if (next)
+		return add_level(l, next->name, next->text, next->len);
+	if (l->flags & POLICY_LOAD_NO_MORE) {
+		r = add_problem(l, l->levels[l->n - 1].name, at, "extends");
+		return r < 0 ? r : 1;
+	}
+	*ret_need = strdup(extends);
+	return *ret_need ? 1 : -ENOMEM;
+}
+
 /*
  * Follows the last level's "extends": adds a preset's or the next input's
  * level. 1 when the chain is complete, 0 when a level was added.
@@ -146,15 +164,10 @@ static int follow(struct load *l, const struct policy_input *inputs, size_t n,
 				"policies one after another");
 		return r < 0 ? r : 1;
 	}
-	if (extends_is_path(extends)) {
-		if (*used < n) {
-			const struct policy_input *in = &inputs[(*used)++];
-
-			return add_level(l, in->name, in->text, in->len);
-		}
-		*ret_need = strdup(extends);
-		return *ret_need ? 1 : -ENOMEM;
-	}
+	if (extends_is_path(extends))
+		return follow_path(l, extends, at,
+				   *used < n ? &inputs[(*used)++] : NULL,
+				   ret_need);
 	if (preset_check(extends, &err) < 0) {
 		AUTO_BUF struct buf text = BUF_INIT(ERROR_TEXT_MAX);
 
@@ -222,31 +235,40 @@ static int bind_level(struct load *l, struct level *level, bool extending,
 	return r;
 }
 
-/* policy_check's error, at the place where the field of its text stands. */
-static int check_whole(struct load *l, const struct policy *p)
+/* Is it what an error's text begins with: by its name or its group's? */
+static bool is_named(const struct policy_field *f, const char *text)
 {
-	const struct policy_field *f = NULL;
-	struct json_place at = {1, 1};
-	const struct level *level = &l->levels[0];
-	struct error err = {0};
-	char name[64];
-	size_t n;
+	size_t n = strcspn(text, ":");
 
-	if (policy_check(p, &err) == 0)
-		return 0;
-	n = strcspn(err.text, ":");
-	if (n < sizeof(name)) {
-		memcpy(name, err.text, n);
-		name[n] = '\0';
-		f = field_find(name);
-	}
-	for (size_t i = l->n; f && i > 0; i--) {
-		if (l->levels[i - 1].given & field_bit(f)) {
-			level = &l->levels[i - 1];
-			at = level->places[f - policy_fields];
+	return strlen(f->name) >= n && !memcmp(f->name, text, n) &&
+	       (!f->name[n] || f->name[n] == '.');
+}
+
+static bool is_before(struct json_place a, struct json_place b)
+{
+	return a.line < b.line || (a.line == b.line && a.column < b.column);
+}
+
+/* An error of the whole, where the first field that its text names stands. */
+static int add_whole(struct load *l, const char *text)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		const struct level *level = &l->levels[i];
+		struct json_place at = {0, 0};
+
+		for (size_t k = 0; k < n_policy_fields; k++) {
+			const struct policy_field *f = &policy_fields[k];
+
+			if ((level->given & field_bit(f)) &&
+			    is_named(f, text) &&
+			    (!at.line || is_before(level->places[k], at)))
+				at = level->places[k];
 		}
+		if (at.line)
+			return add_problem(l, level->name, at, text);
 	}
-	return add_problem(l, level->name, at, err.text);
+	return add_problem(l, l->levels[0].name, (struct json_place){1, 1},
+			   text);
 }
 
 /* Eight texts of a mebibyte each can add up to more than a snapshot holds. */
@@ -281,9 +303,12 @@ static int start_policy(struct policy *p, const char *name)
 static int check_result(struct load *l, unsigned flags, const struct policy *p)
 {
 	int r = l->problems->n == 0 ? check_size(l, p) : 0;
+	struct error err = {0};
 
-	if (r == 0 && l->problems->n == 0 && !(flags & POLICY_LOAD_CEILING))
-		r = check_whole(l, p);
+	if (r == 0 && l->problems->n == 0 && !(flags & POLICY_LOAD_CEILING) &&
+	    (policy_check(p, &err) < 0 ||
+	     ((flags & POLICY_LOAD_RUNS) && policy_can_run(p, &err) < 0)))
+		r = add_whole(l, err.text);
 	if (r >= 0 && l->problems->n > 0)
 		r = -EINVAL;
 	return r;
@@ -318,6 +343,7 @@ int policy_load(const struct policy_input *inputs, size_t n, unsigned flags,
 	if (!l)
 		return -ENOMEM;
 	l->problems = problems;
+	l->flags = flags;
 	r = add_level(l, inputs[0].name, inputs[0].text, inputs[0].len);
 	while (r == 0)
 		r = follow(l, inputs, n, &used, ret_need);

@@ -30,6 +30,12 @@ struct policy_input {
 enum policy_load_flags {
 	/* A ceiling is no policy of a task: policy_check is left out. */
 	POLICY_LOAD_CEILING = 1,
+	/* What this version cannot run (policy_can_run) is a problem too. */
+	POLICY_LOAD_RUNS = 2,
+	/* The file that the last input extends cannot be had: a problem, whose
+	 * text the caller completes, instead of a need. */
+	POLICY_LOAD_NO_MORE = 4,
+	POLICY_LOAD_ALL = 7,
 };
 
 /*

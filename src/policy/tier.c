@@ -79,11 +79,11 @@ int policy_tier_to_run(const struct policy *p, enum policy_tier *ret,
 	}
 	if (p->tier != TIER_AUTO)
 		return error_set(err, -EOPNOTSUPP,
-				 "tier %s is not supported by this version of "
+				 "tier: %s is not supported by this version of "
 				 "pinfold, which runs the tier container",
 				 policy_tier_name(tier));
 	return error_set(err, -EOPNOTSUPP,
-			 "classify asks for tier %s (data %s, code %s, impact "
+			 "classify: this asks for tier %s (data %s, code %s, impact "
 			 "%s: %s), which is not supported by this version of "
 			 "pinfold", policy_tier_name(tier),
 			 field_find("classify.data")->values[p->data],

@@ -31,7 +31,8 @@ DIR *state_read(int fd, const char *name)
 	return dir;
 }
 
-static bool is_keeper(int proc, const char *pid, const struct stat *task)
+static bool looks_like_keeper(int proc, const char *pid,
+			      const struct stat *task)
 {
 	char name[32], exe[PATH_MAX];
 	const char *slash;
@@ -69,14 +70,14 @@ static pid_t parent_of(int proc, const char *pid)
 	return parent;
 }
 
-/* It has a child of its own program and place, which waits for work. */
-static bool is_child_of_keeper(int proc, const char *pid,
-			       const struct stat *task)
+/* A keeper has a child of its own program and place, which waits for work. */
+static bool is_keeper(int proc, const char *pid, const struct stat *task)
 {
 	char parent[16];
 
 	snprintf(parent, sizeof(parent), "%d", (int)parent_of(proc, pid));
-	return is_keeper(proc, parent, task);
+	return looks_like_keeper(proc, pid, task) &&
+	       !looks_like_keeper(proc, parent, task);
 }
 
 int state_task_keeper(int task_fd)
@@ -98,7 +99,6 @@ int state_task_keeper(int task_fd)
 		/* First, so that what is looked at is what will be signalled. */
 		keeper = sys_pidfd_open((pid_t)pid);
 		if (keeper >= 0 && is_keeper(dirfd(proc), e->d_name, &task) &&
-		    !is_child_of_keeper(dirfd(proc), e->d_name, &task) &&
 		    sys_pidfd_send_signal(keeper, 0) == 0)
 			return steal_fd(&keeper);
 	}

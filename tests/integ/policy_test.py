@@ -74,6 +74,36 @@ def _():
             expect(r, 1, b'', b'bad.yaml:4:16: limits.wall: '))
 
 
+@case('what cannot run here or be read there is a fault with its place')
+def _():
+    for text, fault in (
+            ('tier: microvm\n', '2:7: tier: microvm is not supported'),
+            ('classify:\n  data: secret\n  code: untrusted\n  impact: high\n',
+             '3:9: classify: this asks for tier microvm'),
+            ('limits: {wall: 1s}\nextends: ./no.yaml\n',
+             '3:10: extends: policy "./no.yaml": No such file'),
+            ('extends: bad.yaml\n', '2:10: extends: policy "bad.yaml": '
+             'extends itself in a circle')):
+        write('bad.yaml', 'version: 1\n' + text)
+        r = pinfold('policy', 'check', 'bad.yaml')
+        bad = expect(r, 1, b'', f'bad.yaml:{fault}'.encode())
+        if bad:
+            return bad
+        r = pinfold('policy', 'check', '--json', 'bad.yaml')
+        if r.returncode != 1 or not json.loads(r.stdout)['problems']:
+            return f'{text!r}: {r}'
+    write('bad.yaml', 'version: 1\nteir: auto\nnetwork: {}\n'
+                      'limits: {wall: 5}\n')
+    return None
+
+
+@case('one limit is not set twice')
+def _():
+    return expect(pinfold('run', '--source', 'none', '--timeout', '1h',
+                          '--limit', 'wall=1s', '--', 'true'), 125, b'',
+                  b'--timeout and --limit wall set the same limit')
+
+
 @case('the same faults come as JSON')
 def _():
     r = pinfold('policy', 'check', '--json', 'bad.yaml')

@@ -363,6 +363,14 @@ def exec_into_a_run_says_what_takes_commands(box):
 
 
 @case
+def a_working_directory_that_is_not_there_is_named(box):
+    task = box.start()
+    for name, shown in (('nosuch', f'{box.source}/nosuch'), ('/x y', '/x y')):
+        box.exec('--workdir', name, task, '--', 'pwd').expect(
+            125, text=f'working directory "{shown}" to run "pwd": No such')
+
+
+@case
 def kill_does_not_wait(box):
     task = box.start()
     client = box.spawn([PINFOLD, 'exec', task, '--', 'sh', '-c',

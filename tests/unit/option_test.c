@@ -218,6 +218,15 @@ static void contradictions_are_errors_in_either_order(void **state)
 	assert_int_equal(PARSE("run", "--policy", "a", "--policy", "b",
 			       "true"), -EINVAL);
 	assert_string_equal(err.text, "run: --policy is given twice");
+	assert_int_equal(PARSE("run", "--limit", "wall=1s", "--limit",
+			       "wall=1h", "true"), -EINVAL);
+	assert_string_equal(err.text, "run: --limit wall is given twice");
+	assert_int_equal(PARSE("run", "--env", "A", "--env", "A=1", "true"),
+			 -EINVAL);
+	assert_int_equal(PARSE("run", "--label", "a=b", "--label", "a=c",
+			       "true"), -EINVAL);
+	assert_int_equal(PARSE("run", "--label", "a=b", "--label", "aa=b",
+			       "--label", "A=b", "true"), 0);
 	assert_int_equal(PARSE("run", "-nn", "true"), 0);
 }
 
