@@ -5,6 +5,10 @@
  * possible answer counts, and one of them that differs is enough. HEAD that moved
  * without a line is another one.
  *
+ * A branch that moved on under a HEAD that stayed is no other place, unless the
+ * task left that branch: where its HEAD is now, what the host committed since is
+ * not.
+ *
  * What the task committed are the paths of its commits that the host did not
  * have, and those in which the commit that the task has checked out differs from
  * the one that it began at (it may have checked out what was there already). git
@@ -143,21 +147,41 @@ static int read_log(struct began *b)
 	return r;
 }
 
-/* Is HEAD's file still the one that the task began with, or one of ours? */
-static bool is_untouched(const struct judge *j, const struct stat *st)
+/* The manifest's entry of a path, or NULL. */
+static const struct manifest_entry *find_entry(const struct manifest *m,
+					       char *path)
+{
+	const struct manifest_entry *e = NULL;
+	uint64_t block = manifest_top(m);
+	char *save = NULL;
+
+	for (char *name = strtok_r(path, "/", &save); name;
+	     name = strtok_r(NULL, "/", &save)) {
+		e = manifest_find(m, block, name);
+		if (!e)
+			return NULL;
+		block = e->block;
+	}
+	return e;
+}
+
+/* Is this file still the one that the task began with, or one of ours? */
+static bool is_untouched(const struct judge *j, const char *path,
+			 const struct stat *st)
 {
 	AUTO_MANIFEST struct manifest m = {0};
-	const struct manifest_entry *git, *head;
+	AUTO_FREE char *copy = NULL;
+	const struct manifest_entry *e;
 
-	if (taken_restored(&j->taken, ".git/HEAD", st))
+	if (taken_restored(&j->taken, path, st))
 		return true;
 	if (!j->layer->copied)
-		return !judge_is_newer(j, ".git/HEAD", st);
-	if (manifest_open(j->layer->fd, &m, NULL) < 0)
+		return !judge_is_newer(j, path, st);
+	copy = strdup(path);
+	if (!copy || manifest_open(j->layer->fd, &m, NULL) < 0)
 		return false;
-	git = manifest_find(&m, manifest_top(&m), ".git");
-	head = git ? manifest_find(&m, git->block, "HEAD") : NULL;
-	return head && manifest_is_source(head, st);
+	e = find_entry(&m, copy);
+	return e && manifest_is_source(e, st);
 }
 
 static void say_where(struct git_away *a, const struct git_repo *repo)
@@ -191,11 +215,27 @@ static int look_at_head(struct judge *j, const struct git_repo *repo,
 	return 0;
 }
 
+/* The host is on the branch that it was on: what has it been at? */
+static int look_at_branch(struct judge *j, const struct git_repo *repo,
+			  struct began *b)
+{
+	char short_name[GIT_NAME_MAX];
+
+	*b = (struct began){.repo = repo,
+			    .since_s = judge_since(j, ".git/HEAD") / 1000000000};
+	buf_addf(&j->away.where, "the host has moved ");
+	str_quote_odd(&j->away.where, git_name_short(repo->head.ref, short_name),
+		      200);
+	buf_addf(&j->away.where, " on");
+	return read_log(b);
+}
+
 /* ---- what was committed ---- */
 
 struct look {
 	struct judge *judge;
 	struct git_changes git;
+	bool on_branch; /* where it was: the task is elsewhere, or nobody is */
 	struct error *err;
 };
 
@@ -317,6 +357,9 @@ static int look_at_task(struct look *l, const struct began *b, int upper_fd,
 
 	if (r < 0 || !l->git.opened)
 		return r;
+	if (l->on_branch && !git_changes_find(&l->git, "HEAD"))
+		return 0;
+	l->judge->away.is = true;
 	r = find_tip(l, b, tip, &moved);
 	if (r == 0 && b->ids.n == 1 && str_eq(tip, b->ids.items[0]))
 		return 0;
@@ -328,17 +371,41 @@ static int look_at_task(struct look *l, const struct began *b, int upper_fd,
 
 /* ---- both ---- */
 
-/* Is there a repository, and HEAD in it another file than at the start? */
-static bool is_newer(struct judge *j)
+/* Is there a file of this name in the host's .git that is another now? */
+static bool is_newer(const struct judge *j, const char *path)
 {
-	int source = j->layer->git ? j->layer->source_fd : -1;
-	AUTO_CLOSE int git = source < 0 ? -1
-					: walk_open_at(source, ".git",
-						       O_PATH | O_DIRECTORY);
+	AUTO_CLOSE int fd = walk_open_at(j->layer->source_fd, path, O_PATH);
 	struct stat st;
 
-	return git >= 0 && fstatat(git, "HEAD", &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       !is_untouched(j, &st);
+	return fd >= 0 && fstat(fd, &st) == 0 && !is_untouched(j, path, &st);
+}
+
+/* HEAD's branch, that is, where HEAD names one. */
+static bool branch_is_newer(const struct judge *j)
+{
+	AUTO_CLOSE int git = walk_open_at(j->layer->source_fd, ".git",
+					  O_PATH | O_DIRECTORY);
+	char path[GIT_NAME_MAX + 8];
+	struct git_head head;
+	struct stat st;
+
+	/* Ids of any length: a commit is no branch. */
+	if (git < 0 || git_read_head(git, "HEAD", GIT_ID_MAX, &head, &st) < 0 ||
+	    !head.ref[0])
+		return false;
+	snprintf(path, sizeof(path), ".git/%s", head.ref);
+	return is_newer(j, path);
+}
+
+static int look(struct look *l, const struct git_repo *repo, struct began *b,
+		int upper_fd, int stage_fd)
+{
+	int r = l->on_branch ? look_at_branch(l->judge, repo, b)
+			     : look_at_head(l->judge, repo, b);
+
+	return r == 0 && (l->on_branch || l->judge->away.is)
+		       ? look_at_task(l, b, upper_fd, stage_fd)
+		       : r;
 }
 
 int git_away_find(struct judge *j, int upper_fd, int stage_fd,
@@ -350,25 +417,23 @@ int git_away_find(struct judge *j, int upper_fd, int stage_fd,
 	struct began b = {0};
 	int r;
 
-	if (!is_newer(j))
+	if (!j->layer->git)
+		return 0;
+	l.on_branch = !is_newer(j, ".git/HEAD");
+	if (l.on_branch && !branch_is_newer(j))
 		return 0;
 	r = git_repo_open(&repo, j->layer->source_fd, &why);
 	/* What is committed in one that is not taken over comes as files. */
-	if (r == 0) {
-		r = look_at_head(j, &repo, &b);
-		if (r == 0 && j->away.is)
-			r = look_at_task(&l, &b, upper_fd, stage_fd);
-	}
+	if (r == 0)
+		r = look(&l, &repo, &b, upper_fd, stage_fd);
 	strlist_done(&b.ids);
 	git_changes_done(&l.git);
 	git_repo_done(&repo);
 	j->away.named = j->named && strlist_has(j->named, ".git/HEAD");
-	return r < 0 && err && err->code == 0
-		       ? error_set(err, r, "cannot tell what the host has "
-					   "checked out: %s",
-				   strerror(-r))
-	       : r < 0 ? r
-		       : 0;
+	if (r < 0 && err && err->code == 0)
+		error_set(err, r, "cannot tell what the host has checked out: "
+				  "%s", strerror(-r));
+	return r < 0 ? r : 0;
 }
 
 static bool matches(const char *item, const char *path, bool tree)

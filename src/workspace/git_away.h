@@ -1,7 +1,8 @@
 /*
  * Has the host another branch, or another commit, checked out than when the task
  * began? Then what the task committed belongs to its own branch and not into
- * the working tree, and these are the paths that it committed.
+ * the working tree, and these are the paths that it committed. So it is where
+ * the host's branch has moved on and the task has left it.
  */
 #ifndef PINFOLD_WORKSPACE_GIT_AWAY_H
 #define PINFOLD_WORKSPACE_GIT_AWAY_H
@@ -29,7 +30,7 @@ void git_away_done(struct git_away *a);
 /*
  * Fills j->away for the layer of j, before anything of it is judged. upper_fd is
  * its upper; the look at what was committed happens in stage_fd. A host that is
- * where it was costs one look at HEAD. 0 or negative.
+ * where it was costs a look at HEAD and its branch. 0 or negative.
  */
 int git_away_find(struct judge *j, int upper_fd, int stage_fd,
 		  struct error *err);

@@ -60,6 +60,52 @@ def so_it_does_where_the_task_had_a_copy(box):
     stays_out(box, '--workspace', 'copy')
 
 
+def moved_on(box, *options):
+    plant(box)
+    work(box, 'git checkout -qb new-branch; echo 2 >>a; echo n >n; git add n; '
+              'git commit -qam task; echo u >u', *options)
+    box.write('host', 'h\n')
+    git(box, 'add', 'host')
+    git(box, 'commit', '-qm', 'host')
+    found = told(box, status=1)
+    equal(result(found, 'refs/heads/new-branch')[0], 'promoted')
+    equal(result(found, 'HEAD')[0], 'conflict')
+    within(result(found, 'HEAD')[1],
+           'the host has moved main on since the task began')
+    for path in ('a', 'n'):
+        equal(found[path]['result'], 'conflict', path)
+    equal(found['u']['result'], 'promoted')
+    equal(git(box, 'status', '--short', '-uall', '--branch'), '## main\n?? u')
+    equal(git(box, 'log', '--format=%s'), 'host\nfirst')
+    git(box, 'checkout', '-q', 'new-branch')
+    equal(git(box, 'log', '--format=%s'), 'task\nfirst')
+    equal(git(box, 'status', '--short', '-uall'), '?? u')
+    git(box, 'checkout', '-q', 'main')
+    sound(box)
+
+
+@case
+def a_new_branch_does_not_go_below_a_host_that_committed(box):
+    moved_on(box)
+
+
+@case
+def so_it_is_where_the_task_had_a_copy(box):
+    moved_on(box, '--workspace', 'copy')
+
+
+@case
+def who_stays_on_a_branch_that_moved_is_promoted_as_ever(box):
+    plant(box)
+    work(box, 'echo u >u; echo 2 >>a')
+    box.write('host', 'h\n')
+    git(box, 'add', 'host')
+    git(box, 'commit', '-qm', 'host')
+    found = told(box)
+    equal({c['result'] for c in found.values()}, {'promoted'}, found)
+    equal(git(box, 'status', '--short', '-uall'), ' M a\n?? u')
+
+
 @case
 def whoever_names_it_gets_it_all_the_same(box):
     on_other(box)
