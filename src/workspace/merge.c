@@ -43,6 +43,21 @@ void merger_done(struct merger *m)
 
 /* ---- what both began from ---- */
 
+/* Why what both sides began from is not to be had. */
+static const char *why_missing(const struct merger *m,
+			       const struct promote_layer *l)
+{
+	if (m->lab.fd >= 0)
+		return "git has no index there";
+	if (!l->git)
+		return "only the source's repository has what both sides began "
+		       "from";
+	if (faccessat(l->source_fd, ".git", F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+		return "without a git repository nothing tells what both sides "
+		       "began from";
+	return buf_str(&m->git.why);
+}
+
 static int open_lab(struct merger *m, const struct promote_layer *l,
 		    int stage_fd, struct error *err)
 {
@@ -55,10 +70,7 @@ static int open_lab(struct merger *m, const struct promote_layer *l,
 	if (r == 0)
 		r = git_lab_copy_index(&m->lab);
 	if (r == 1)
-		m->missing = m->lab.fd >= 0 ? "git has no index there"
-			     : l->git ? buf_str(&m->git.why)
-				      : "only the source's repository has what "
-					"both sides began from";
+		m->missing = why_missing(m, l);
 	return r < 0 && err && err->code == 0
 		       ? error_set(err, r, "cannot read the repository: %s",
 				   strerror(-r))

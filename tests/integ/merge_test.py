@@ -215,7 +215,7 @@ def without_a_repository_there_is_no_base(box):
     box.write('f', LINES)
     start(box, "sed -i 's/^line 2$/task/' f")
     save(box, 'f', changed(LINES, 17, 'host'))
-    conflict(box, 'not merged: ')
+    conflict(box, 'not merged: without a git repository')
     equal(read(box, 'f'), changed(LINES, 17, 'host'))
 
 
