@@ -64,6 +64,9 @@ void launch_say_hidden(const struct launch *l);
 /* Says which other mounts below the source the task saw empty, if any. */
 void launch_say_mounts(const struct launch *l);
 
+/* Says where the repository of a source is that has a link to it alone. */
+void launch_say_git_link(const struct launch *l);
+
 /*
  * Does everything up to a running keeper. On failure nothing is left but, where
  * the task existed already, its record. The text is for the user.

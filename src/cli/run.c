@@ -270,6 +270,7 @@ static void say_end(const struct launch *l, const struct front_outcome *outcome,
 			     l->id);
 	launch_say_hidden(l);
 	launch_say_mounts(l);
+	launch_say_git_link(l);
 }
 
 /* The status: a command's is none where nobody can read what it did. */

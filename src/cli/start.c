@@ -25,6 +25,7 @@ int verb_start(const struct options *o)
 	} else {
 		launch_say_hidden(&l);
 		launch_say_mounts(&l);
+		launch_say_git_link(&l);
 		/* It is nobody's child from here on. */
 		l.front.keeper = 0;
 		if (options_has(o, OPT_JSON))

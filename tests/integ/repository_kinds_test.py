@@ -219,7 +219,14 @@ def a_git_that_is_a_file_or_a_link_is_held_back_by_name(box):
     plant(box)
     linked = f'{box.home}/linked'
     git(box, 'worktree', 'add', '-q', linked)
-    task = box.sh('echo 2 >>a', '--source', linked, '--json').json()['id']
+    r = box.sh('echo 2 >>a', '--source', linked, '--json')
+    note = f'git has no repository inside: .git of the source leads to ' \
+           f'{box.source}/.git; --read {box.source}/.git shows it'
+    within(r.err.decode(), note)
+    task = r.json()['id']
+    r = box.sh('git log --format=%s', '--source', linked, '--read',
+               f'{box.source}/.git')
+    equal((r.out, r.err), (b'first\n', b''))
     promote(box, task)
     equal(git(box, 'status', '--short', cwd=linked), ' M a')
     moved = f'{box.home}/elsewhere'
