@@ -145,7 +145,7 @@ static void a_tier_below_the_least_or_not_there_is_refused(void **state)
 	p.tier = TIER_MICROVM;
 	assert_int_equal(policy_check(&p, &err), 0);
 	assert_int_equal(policy_tier_to_run(&p, &tier, &err), -EOPNOTSUPP);
-	assert_says(&err, "tier microvm is not supported");
+	assert_says(&err, "tier: microvm is not supported");
 	policy_done(&p);
 }
 
