@@ -38,6 +38,33 @@ nothing_is_left() {
 		[ ! -e "$root/usr/share/pinfold" ]
 }
 
+# Units of the system and of each user, which systemd understands.
+units_are_right() {
+	for kind in system user; do
+		has "/usr/lib/systemd/$kind/pinfold-clean.service" 644 &&
+			has "/usr/lib/systemd/$kind/pinfold-clean.timer" 644 ||
+			return 1
+	done
+	mkdir -p "$TMPDIR/units" || return 1
+	for unit in service timer; do
+		sed "s|=/usr/bin/|=$root/usr/bin/|" \
+			"$root/usr/lib/systemd/system/pinfold-clean.$unit" \
+			>"$TMPDIR/units/pinfold-clean.$unit" || return 1
+	done
+	# It says what it does not understand, and on some versions ends with 0.
+	systemd-analyze verify --man=no "$TMPDIR"/units/pinfold-clean.* \
+		>"$TMPDIR/verify" 2>&1 || { cat "$TMPDIR/verify"; return 1; }
+	! grep "$TMPDIR/units" "$TMPDIR/verify"
+}
+
+a_home_has_units_of_its_user() {
+	DESTDIR=$TMPDIR/home PREFIX=/home/ada/.local BUILD=$PINFOLD_BUILD \
+		"$PINFOLD_TOP/tools/install" || return 1
+	grep -qx 'ExecStart=/home/ada/.local/bin/pinfold rm --older-than 30d' \
+		"$TMPDIR/home/home/ada/.local/share/systemd/user/pinfold-clean.service" &&
+		[ ! -e "$TMPDIR/home/home/ada/.local/lib/systemd" ]
+}
+
 install() {
 	DESTDIR=$root PREFIX=/usr BUILD=$PINFOLD_BUILD \
 		"$PINFOLD_TOP/tools/install" "$@"
@@ -51,6 +78,9 @@ check 'every command has a manual page' a_page_for_each_command
 check 'the policy has a manual page' has /usr/share/man/man5/pinfold-policy.5.gz 644
 check 'the schema of policies is installed' \
 	has /usr/share/pinfold/schema/policy.json 644
+check 'the units of systemd are installed and right' units_are_right
+check 'what is installed below a home has units of its user' \
+	a_home_has_units_of_its_user
 check 'the licence is installed' has /usr/share/doc/pinfold/copyright 644
 # As after make clean.
 check 'uninstall needs nothing that is built' \
