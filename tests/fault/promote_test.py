@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# situations: root user userns*
+# situations: user root* userns*
 # limit: 1800 s
 """A promotion, its recovery and an undo are killed at each of their system
 calls, and each of these fails once.

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# situations: root user userns*
+# situations: user root* userns*
 # limit: 1800 s
 """A refresh is killed at each of its system calls, and each of these fails once,
 of its own and of the process that makes the view new.

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# situations: root user
+# situations: user root*
 # limit: 600 s
 """A promotion of what was committed, and its undo, killed at calls of theirs:
 the repository is valid at once, without a word of pinfold's; and one side or

@@ -7,6 +7,7 @@ has a bound that is ten times what is promised, so that a slow machine does not
 fail a test, and says how long it took; PINFOLD_TEST_PATIENCE multiplies every
 bound where the machine is slower by its nature (an emulated one).
 """
+import functools
 import hashlib
 import json
 import os
@@ -48,6 +49,16 @@ class Skip(Exception):
 def case(function):
     CASES.append(function)
     return function
+
+
+def long_case(function):
+    """A case that waits or works for long: in one situation, unless all."""
+    @functools.wraps(function)
+    def once(box):
+        if SITUATION in ('root', 'userns') and 'PINFOLD_ALL' not in os.environ:
+            raise Skip('long: as an ordinary user, elsewhere with --all')
+        return function(box)
+    return case(once)
 
 
 def check(condition, why):

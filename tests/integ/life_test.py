@@ -12,8 +12,8 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import box as b
 from box import (PINFOLD, ROOT, SITUATION, Skip, below, case, check, equal,
-                 find_below, main, patient, processes_with, tree_state,
-                 wait_for, within)
+                 find_below, long_case, main, patient, processes_with,
+                 tree_state, wait_for, within)
 
 # What a task does that wants to live on: own sessions, grandchildren, a
 # stopped process, ignored signals, an open file, a process without a parent.
@@ -85,7 +85,7 @@ def a_child_that_holds_the_output_open_does_not_delay_the_end(box):
     equal(processes_with('sleep\x003000'), [])
 
 
-@case
+@long_case
 def after_a_time_out_nothing_is_written_late(box):
     """PEERS h: in the source and through every kind of child."""
     for how in ('(sleep 3; touch late) & wait',
@@ -269,7 +269,7 @@ def killing_at_any_moment_of_the_start_leaves_nothing(box):
     return f'{count} processes killed on the way'
 
 
-@case
+@long_case
 def a_signal_at_any_moment_of_the_start_ends_the_run(box):
     """Before pinfold has its handlers it dies by the signal itself."""
     statuses = set()
@@ -526,7 +526,7 @@ def hunted(box, ahead, *options, **more):
     raise Skip('each was a command already when it was stopped')
 
 
-@case
+@long_case
 def a_command_stopped_at_its_start_does_not_hang_the_next(box):
     """It alone is ended, and its client is told why."""
     task, process = hunted(box, 1)

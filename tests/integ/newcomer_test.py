@@ -10,8 +10,8 @@ import socket
 import subprocess
 import time
 
-from box import (PINFOLD, SITUATION, Skip, case, check, equal, main, patient,
-                 processes_with, wait_for, within)
+from box import (PINFOLD, SITUATION, Skip, case, check, equal, long_case, main,
+                 patient, processes_with, wait_for, within)
 
 INSIDE = '/usr/bin/python3'
 
@@ -185,7 +185,7 @@ def diff_lists_paths_in_order_whatever_order_they_were_made_in(box):
         equal(listed, found, words)
 
 
-@case
+@long_case
 def diff_of_40000_changes_is_in_order_and_takes_little_memory(box):
     r = box.run('--json', '--', INSIDE, '-c', """
 import os
@@ -323,7 +323,7 @@ def policies(box):
 OF_THE_SOURCE = ('denies the source', 'cannot be hidden')
 
 
-@case
+@long_case
 def what_policy_check_accepts_starts_and_what_it_refuses_does_not(box):
     os.makedirs(f'{box.top}/dir')
     os.mkfifo(f'{box.top}/fifo')

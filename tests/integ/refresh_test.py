@@ -11,8 +11,8 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from box import PINFOLD, ROOT, case, check, equal, main, patient, wait_for, \
-    within
+from box import (PINFOLD, ROOT, case, check, equal, long_case, main, patient,
+                 wait_for, within)
 from repository import git, plant, sound, told
 
 MODES = ('overlay', 'copy')
@@ -476,7 +476,7 @@ def further_directories_are_refreshed_too(box):
     equal(r[f'{written}/g'][0], 'conflict')
 
 
-@case
+@long_case
 def a_refresh_that_is_killed_loses_nothing_and_can_be_done_again(box):
     for mode in MODES:
         for n in range(300):
@@ -510,7 +510,7 @@ def a_refresh_that_is_killed_loses_nothing_and_can_be_done_again(box):
         os.mkdir(box.source)
 
 
-@case
+@long_case
 def no_command_begins_while_a_view_is_made_new(box):
     box.write('f', 'old\n')
     task = start(box, 'overlay')

@@ -9,7 +9,8 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from box import ROOT, Skip, answer, case, check, equal, main, within
+from box import (ROOT, Skip, answer, case, check, equal, long_case, main,
+                 within)
 from repository import (git, plant, promote, result, sound, told, values,
                         work)
 
@@ -343,7 +344,7 @@ def a_repository_of_another_user_stays_that_users(box):
     sound(box)
 
 
-@case
+@long_case
 def a_lock_of_another_git_is_respected(box):
     plant(box)
     before = values(box)
