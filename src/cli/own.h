@@ -15,4 +15,13 @@
  */
 int own_enter(struct error *err);
 
+/*
+ * Runs fn in a process apart that has done so, and waits for it: what fn leaves in
+ * memory is lost but what is shared. Where namespaces are blocked fn runs there
+ * all the same, and a closed file is an error, by name. What fn returned, or an
+ * error of ours.
+ */
+int own_apart(int (*fn)(void *arg, struct error *err), void *arg,
+	      struct error *err);
+
 #endif

@@ -11,13 +11,10 @@
 #include "workspace/taken.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 static void promote_done(struct promote *p)
@@ -158,17 +155,19 @@ static int read_wishes(struct promote *p, const struct options *o,
 
 /* ---- planning ---- */
 
-struct planned {
-	int r;
-	struct promote_counts counts;
-	struct error err;
+struct planning {
+	struct step *step;
+	const struct promote_layer *layer;
+	bool copy;
+	struct promote_counts *counts; /* shared with who plans apart */
 };
 
-static void plan_in(struct step *s, const struct promote_layer *l, bool copy,
-		    struct planned *ret)
+static int plan_in(void *arg, struct error *err)
 {
-	ret->r = promote_plan(&s->promotion, l, &s->want, copy, &ret->counts,
-			      &ret->err);
+	const struct planning *p = arg;
+
+	return promote_plan(&p->step->promotion, p->layer, &p->step->want,
+			    p->copy, p->counts, err);
 }
 
 /*
@@ -176,57 +175,26 @@ static void plan_in(struct step *s, const struct promote_layer *l, bool copy,
  * a user namespace of its own, in a process apart: this one has to give files
  * to groups that are not known there.
  */
-static int plan_apart(struct step *s, const struct promote_layer *l, bool copy,
-		      struct planned *ret, struct error *err)
-{
-	pid_t parent = getpid(), child = fork();
-	uid_t uid = geteuid();
-	int status;
-
-	if (child < 0)
-		return error_errno(err, "cannot start a process");
-	if (child == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (getppid() != parent)
-			_exit(1);
-		/* Where this is blocked a closed file is an error, by name. */
-		ret->r = own_enter(&ret->err);
-		if (ret->r == 0 || geteuid() == uid)
-			plan_in(s, l, copy, ret);
-		_exit(0);
-	}
-	while (waitpid(child, &status, 0) < 0) {
-		if (errno != EINTR)
-			return error_errno(err, "cannot wait for a process");
-	}
-	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-		return error_set(err, -ECHILD,
-				 "the process that reads the changes died");
-	return ret->r == 0 ? promote_take_plan(&s->promotion, err) : 0;
-}
-
 static int plan_step(struct promote *p, size_t i, bool copy, struct error *err)
 {
 	struct step *s = &p->steps[i];
-	const struct promote_layer *l = &p->layers.items[i];
-	struct planned *planned;
-	int r = 0;
+	struct promote_counts *counts =
+		mmap(NULL, sizeof(*counts), PROT_READ | PROT_WRITE,
+		     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct planning planning = {s, &p->layers.items[i], copy, counts};
+	int r;
 
-	planned = mmap(NULL, sizeof(*planned), PROT_READ | PROT_WRITE,
-		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (planned == MAP_FAILED)
+	if (counts == MAP_FAILED)
 		return error_errno(err, "out of memory");
-	if (geteuid() == 0)
-		plan_in(s, l, copy, planned);
-	else
-		r = plan_apart(s, l, copy, planned, err);
-	if (r == 0 && planned->r < 0) {
-		r = planned->r;
-		if (err)
-			*err = planned->err;
+	if (geteuid() == 0) {
+		r = plan_in(&planning, err);
+	} else {
+		r = own_apart(plan_in, &planning, err);
+		if (r == 0)
+			r = promote_take_plan(&s->promotion, err);
 	}
-	s->counts = planned->counts;
-	munmap(planned, sizeof(*planned));
+	s->counts = *counts;
+	munmap(counts, sizeof(*counts));
 	return r;
 }
 
