@@ -47,12 +47,11 @@ static int read_start(const struct pick *p, int64_t *ret, struct error *err)
 	return 0;
 }
 
-/* What the policy hides, relative to the source. */
-static int read_deny(struct layers *l, const struct pick *p,
-		     const char *source, struct error *err)
+int held_deny(const struct strlist *deny, const char *source,
+	      struct strlist *ret, struct error *err)
 {
-	for (size_t i = 0; i < p->deny.n; i++) {
-		const char *path = p->deny.items[i];
+	for (size_t i = 0; i < deny->n; i++) {
+		const char *path = deny->items[i];
 
 		if (path[0] == '/') {
 			if (!path_is_below(path, source))
@@ -60,7 +59,7 @@ static int read_deny(struct layers *l, const struct pick *p,
 			path += strlen(source);
 			path += *path == '/';
 		}
-		if (strlist_add(&l->deny, path) < 0)
+		if (strlist_add(ret, path) < 0)
 			return error_set(err, -ENOMEM, "out of memory");
 	}
 	return 0;
@@ -142,7 +141,7 @@ static int add(struct layers *l, const struct pick *p, const char *name,
 	layer->git = &l->git->promote;
 	layer->copied = p->record.workspace &&
 			str_eq(p->record.workspace, "copy");
-	return read_deny(l, p, layer->source, err);
+	return held_deny(&p->deny, layer->source, &l->deny, err);
 }
 
 static int claim(const struct pick *p, struct error *err)

@@ -30,12 +30,16 @@ struct layers {
  */
 int layers_open(struct layers *ret, const struct pick *p, bool gone_too,
 		struct error *err);
-/* The same of a task that runs and in which nothing does: without its lock. */
+/*
+ * As layers_open, to look only, without the lock: also of a task that runs. What
+ * it opens may change at any moment, unless nothing runs in it.
+ */
 int layers_look(struct layers *ret, const struct pick *p, struct error *err);
 void layers_done(struct layers *l);
 
-/* As layers_open, to look only: also of a task that runs. */
-int layers_look(struct layers *ret, const struct pick *p, struct error *err);
+/* What of files.deny lies in the source, relative to it. 0 or -ENOMEM. */
+int held_deny(const struct strlist *deny, const char *source,
+	      struct strlist *ret, struct error *err);
 
 /*
  * Finishes or takes back what was interrupted, of every task of the caller, and
