@@ -126,6 +126,15 @@ int mount_set(int fd, unsigned attr, bool recursive, struct error *err)
 	return 0;
 }
 
+int mount_private(int fd, struct error *err)
+{
+	struct mount_attr set = {.propagation = MS_PRIVATE};
+
+	if (sys_mount_setattr(fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &set) < 0)
+		return error_errno(err, "cannot make a mount private");
+	return 0;
+}
+
 static int set_directory(int fs, const char *key, int fd, struct error *err)
 {
 	char path[64];

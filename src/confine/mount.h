@@ -69,6 +69,9 @@ int mount_renew(int fd, bool read_only, struct error *err);
 /* Sets attr on a mount (and, recursive, on all below it). 0 or negative. */
 int mount_set(int fd, unsigned attr, bool recursive, struct error *err);
 
+/* What is mounted elsewhere from now on does not show in the detached mount fd. */
+int mount_private(int fd, struct error *err);
+
 /*
  * Attaches mount_fd at path below root_fd. The path is resolved without
  * following links out of it (RESOLVE_IN_ROOT, no symbolic links). 0/negative.

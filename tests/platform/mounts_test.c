@@ -499,6 +499,57 @@ static int in_root_stays(void)
 	return fact_works(open_below("link", RESOLVE_IN_ROOT), "openat2");
 }
 
+/* up/dir and up/file, each mounted over itself, in a namespace of our own. */
+static int mount_two_over_themselves(void)
+{
+	int r = fact_enter_userns(CLONE_NEWNS, 0);
+
+	make("up");
+	make("up/dir");
+	create(at("up/file"), "x");
+	if (r == 0 && mount(at("up/dir"), place, NULL, MS_BIND, NULL) < 0)
+		r = -errno;
+	if (r == 0 && mount(at("up/file"), place, NULL, MS_BIND, NULL) < 0)
+		r = -errno;
+	return r;
+}
+
+static int mount_points_stay(void)
+{
+	char other[600];
+	int r;
+
+	if (!fact_has_userns())
+		return fact_skip(NEEDS_USERNS);
+	r = mount_two_over_themselves();
+	if (r < 0)
+		return fact_is(false, "mount: %s", strerror(-r));
+	snprintf(other, sizeof(other), "%s/other", fact_directory());
+	create(other, "y");
+	r = fact_fails(rename(other, at("up/file")), EBUSY, "rename over it");
+	strcat(other, "s");
+	if (r == FACT_HOLDS)
+		r = fact_fails(rename(at("up/dir"), other), EBUSY, "rename");
+	if (r == FACT_HOLDS)
+		r = fact_fails(unlink(at("up/file")), EBUSY, "unlink");
+	return r == FACT_HOLDS ? fact_fails(rmdir(at("up/dir")), EBUSY, "rmdir")
+			       : r;
+}
+
+static int directory_takes_mounts_along(void)
+{
+	char other[600];
+	int r;
+
+	if (!fact_has_userns())
+		return fact_skip(NEEDS_USERNS);
+	r = mount_two_over_themselves();
+	if (r < 0)
+		return fact_is(false, "mount: %s", strerror(-r));
+	snprintf(other, sizeof(other), "%s/other", fact_directory());
+	return fact_works(rename(at("up"), other), "rename");
+}
+
 static const struct fact table[] = {
 	{"an overlay works in a user namespace with userxattr",
 	 overlay_in_userns},
@@ -534,6 +585,10 @@ static const struct fact table[] = {
 	 locked_mount_stays},
 	{"a further user namespace cannot lift read-only",
 	 readonly_is_locked},
+	{"a mount point cannot be renamed, replaced or removed",
+	 mount_points_stay},
+	{"a directory above mount points can be renamed",
+	 directory_takes_mounts_along},
 	{"openat2 beneath a directory refuses ..", beneath_refuses_dotdot},
 	{"openat2 beneath a directory refuses absolute links",
 	 beneath_refuses_links_out},
