@@ -7,6 +7,7 @@
 #include "base/num.h"
 #include "base/paths.h"
 #include "cli/diff_plan.h"
+#include "cli/direct.h"
 #include "cli/own.h"
 #include "cli/pick.h"
 #include "cli/sorted.h"
@@ -452,6 +453,7 @@ static void end_text(struct diff *d)
 	struct buf *out = &d->show.report.out;
 	AUTO_BUF struct buf text = BUF_INIT(256);
 
+	direct_say(d->pick);
 	if (d->of_git > 0) {
 		bool one = d->of_git == 1;
 
@@ -463,7 +465,10 @@ static void end_text(struct diff *d)
 		if (KINDS(&d->total) == 0)
 			return;
 	} else if (KINDS(&d->total) == 0) {
-		buf_addf(&text, "%s has no changes", d->pick->id);
+		buf_addf(&text, direct_is(d->pick)
+					? "nothing of %s was held back"
+					: "%s has no changes",
+			 d->pick->id);
 		report_note(buf_str(&text));
 		pick_say_other(d->state, d->pick);
 		return;

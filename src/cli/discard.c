@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/num.h"
+#include "cli/direct.h"
 #include "cli/discard_paths.h"
 #include "cli/held.h"
 #include "cli/pick.h"
@@ -12,6 +13,7 @@
 #include "cli/words.h"
 #include "schema/json.h"
 #include "workspace/changes.h"
+#include "workspace/direct.h"
 #include "workspace/taken.h"
 
 #include <errno.h>
@@ -79,19 +81,48 @@ static void say_no_changes(struct discard *d, const struct pick *p)
 	d->nothing = false;
 }
 
-static int discard_one(struct discard *d, const struct pick *p,
-		       struct error *err)
+/* Its protected paths are moved first, if that was not done and can be. */
+static void settle(const struct discard *d, struct pick *p)
+{
+	struct error err = {0};
+
+	if (!direct_is_noted(p->fd))
+		return;
+	if (pick_policy(p, &err) == 0 && direct_recover(p, &err) == 0)
+		state_promoted(&d->state, p->id);
+	else
+		report_note(err.text);
+}
+
+/* What of a source that was written at once is no longer ours to discard. */
+static void say_direct(const struct pick *p)
+{
+	AUTO_BUF struct buf text = BUF_INIT(256);
+
+	if (!direct_is(p))
+		return;
+	buf_addf(&text, "what %s wrote to its source stays: it was written at "
+			"once", p->id);
+	report_note(buf_str(&text));
+	if (direct_is_noted(p->fd))
+		report_note("what is protected there, and was not moved, stays "
+			    "too");
+}
+
+static int discard_one(struct discard *d, struct pick *p, struct error *err)
 {
 	AUTO_CLOSE int lock = pick_claim(p, err);
 	int r;
 
 	if (lock < 0 && lock != -ENOENT)
 		return lock;
-	if (!state_task_has_changes(p->fd)) {
+	settle(d, p);
+	if (!state_task_has_changes(p->fd) && !direct_is_noted(p->fd)) {
 		say_no_changes(d, p);
 		return 0;
 	}
 	d->nothing = false;
+	say_direct(p);
 	if (!d->yes) {
 		r = ask(p, err);
 		d->declined |= r == 0;
@@ -99,6 +130,8 @@ static int discard_one(struct discard *d, const struct pick *p,
 			return r;
 	}
 	r = state_task_drop_changes(p->fd, err);
+	if (r == 0)
+		r = direct_forget(p->fd, err);
 	if (r < 0)
 		return error_prefix(err, "cannot discard all of %s", p->id);
 	return strlist_add(&d->done, p->id);

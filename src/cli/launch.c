@@ -4,6 +4,7 @@
 #include "base/io.h"
 #include "base/num.h"
 #include "base/time.h"
+#include "cli/direct.h"
 #include "cli/held.h"
 #include "cli/git_author.h"
 #include "cli/identity.h"
@@ -426,6 +427,8 @@ static int write_snapshot(const struct launch *l, struct error *err)
 	AUTO_CLOSE int fd = -1;
 	int r;
 
+	if (l->plan.spec.workspace == WORKSPACE_DIRECT)
+		return direct_begin(l, err);
 	fd = openat(l->task_fd, "policy.json",
 		    O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)

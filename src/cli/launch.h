@@ -61,6 +61,9 @@ int launch_state_dir(const struct state *s, const char *name);
  */
 void launch_say_hidden(const struct launch *l);
 
+/* Are there other mounts below the source, in no grant? */
+bool launch_has_mounts(const struct launch *l);
+
 /* Says which other mounts below the source the task saw empty, if any. */
 void launch_say_mounts(const struct launch *l);
 

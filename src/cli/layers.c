@@ -5,6 +5,7 @@
  */
 #include "base/cleanup.h"
 #include "base/num.h"
+#include "cli/direct.h"
 #include "cli/launch.h"
 #include "cli/progress.h"
 #include "cli/report.h"
@@ -224,6 +225,23 @@ static int keep_hidden(struct launch *l)
 	return s->hide_path ? 0 : -ENOMEM;
 }
 
+static int make_source_layer(struct launch *l, uid_t uid, gid_t gid,
+			     enum layer_trouble why, struct error *err)
+{
+	struct sandbox_spec *s = &l->plan.spec;
+	int r = 0;
+
+	if (s->workspace == WORKSPACE_DIRECT)
+		r = direct_prepare(l, err);
+	if (r == 0)
+		r = layer_make(l->task_fd, &l->source, uid, gid, err);
+	l->source.hide = &s->hide.paths;
+	l->source.git_config = s->hide.git_config;
+	if (r == 0 && s->workspace == WORKSPACE_COPY)
+		r = copy_source(l, uid, gid, why, err);
+	return r;
+}
+
 int launch_layers(struct launch *l, struct error *err)
 {
 	struct sandbox_spec *s = &l->plan.spec;
@@ -235,11 +253,7 @@ int launch_layers(struct launch *l, struct error *err)
 	if (r == 0)
 		r = choose_workspace(l, &why, err);
 	if (r == 0 && l->source.path)
-		r = layer_make(l->task_fd, &l->source, uid, gid, err);
-	l->source.hide = &s->hide.paths;
-	l->source.git_config = s->hide.git_config;
-	if (r == 0 && s->workspace == WORKSPACE_COPY)
-		r = copy_source(l, uid, gid, why, err);
+		r = make_source_layer(l, uid, gid, why, err);
 	if (r == 0 && keep_hidden(l) < 0)
 		r = error_set(err, -ENOMEM, "out of memory");
 	if (r == 0)

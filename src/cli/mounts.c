@@ -85,23 +85,42 @@ static void add(struct found *f, const struct launch *l, const char *path)
 		f->first = strdup(buf_str(&f->names));
 }
 
-void launch_say_mounts(const struct launch *l)
+static int find(const struct launch *l, struct found *f)
 {
 	AUTO_BUF struct buf text = BUF_INIT(MOUNTS_MAX);
-	AUTO_BUF struct buf note = BUF_INIT(65536);
-	struct found f = {.names = BUF_INIT(32768)};
 	char *save = NULL;
+	int r = io_read_file(AT_FDCWD, "/proc/self/mountinfo", &text);
 
-	if (!l->source.path ||
-	    io_read_file(AT_FDCWD, "/proc/self/mountinfo", &text) < 0)
-		return;
+	if (r < 0)
+		return r;
 	for (char *line = strtok_r(text.data, "\n", &save); line;
 	     line = strtok_r(NULL, "\n", &save)) {
 		char *path = mount_point(line);
 
 		if (path)
-			add(&f, l, path);
+			add(f, l, path);
 	}
+	return 0;
+}
+
+bool launch_has_mounts(const struct launch *l)
+{
+	struct found f = {.names = BUF_INIT(32768)};
+	/* What cannot be known is not taken for none. */
+	bool has = find(l, &f) < 0 || f.n > 0;
+
+	free(f.first);
+	buf_done(&f.names);
+	return has;
+}
+
+void launch_say_mounts(const struct launch *l)
+{
+	AUTO_BUF struct buf note = BUF_INIT(65536);
+	struct found f = {.names = BUF_INIT(32768)};
+
+	if (l->source.path)
+		find(l, &f);
 	if (f.n > 0 && f.first) {
 		buf_addf(&note, "note: %s", buf_str(&f.names));
 		if (f.n > NAMED)

@@ -117,12 +117,13 @@ const struct option_row option_rows[OPT_COUNT] = {
 	},
 	[OPT_WORKSPACE] = {
 		.name = "workspace", .argument = ARGUMENT_REQUIRED,
-		.metavar = "MODE", .words = "auto overlay copy",
-		.help = "keep changes by auto, overlay or copy",
+		.metavar = "MODE", .words = "auto overlay copy direct",
+		.help = "auto, overlay, copy, or direct: write at once",
 		.manual =
 "overlay keeps changes in a layer over the source, copy works on a private "
 "copy, auto takes overlay and falls back to copy where an overlay would "
-"break.",
+"break; direct writes to the source at once (pinfold-policy(5) says what is "
+"pinned).",
 	},
 	[OPT_JSON] = {
 		.name = "json", .argument = ARGUMENT_OPTIONAL,

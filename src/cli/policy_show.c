@@ -204,7 +204,10 @@ static void add_denied(struct rows *rows, const struct policy *p)
 					      "start"
 					    : "hidden",
 				       "files.deny",
-				       "whiteout in a layer over the path"});
+				       p->workspace == WORKSPACE_DIRECT
+					       ? "empty cover over the path"
+					       : "whiteout in a layer over the "
+						 "path"});
 	}
 }
 
@@ -280,8 +283,11 @@ static void add_files(struct rows *rows, const struct policy *p,
 		  "files.write", "overlay with an upper layer + Landlock");
 	add_tools(rows, p, t);
 	add_denied(rows, p);
-	add_paths(rows, &p->protect, "held back at promotion", "files.protect",
-		  "path of each change");
+	add_paths(rows, &p->protect,
+		  p->workspace == WORKSPACE_DIRECT
+			  ? "read-only; what is new is moved out at the end"
+			  : "held back at promotion",
+		  "files.protect", "path of each change");
 	ADD_ALL(rows, files_after);
 	add_sockets(rows, p);
 }

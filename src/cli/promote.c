@@ -5,6 +5,7 @@
  */
 #include "base/cleanup.h"
 #include "base/glob.h"
+#include "cli/direct.h"
 #include "cli/own.h"
 #include "cli/promote_private.h"
 #include "workspace/judge.h"
@@ -357,6 +358,18 @@ static int next_number(struct promote *p, struct error *err)
 	return 0;
 }
 
+static int open_layers(struct promote *p, struct error *err)
+{
+	int r;
+
+	recover_task(&p->state, &p->pick);
+	r = direct_check_settled(&p->pick, err);
+	if (r < 0)
+		return r;
+	direct_say(&p->pick);
+	return layers_open(&p->layers, &p->pick, false, err);
+}
+
 static int open_all(struct promote *p, const struct options *o,
 		    struct error *err)
 {
@@ -376,9 +389,7 @@ static int open_all(struct promote *p, const struct options *o,
 		r = words_read(&p->words, &p->pick, o->rest + n, o->n_rest - n,
 			       err);
 	if (r == 0)
-		recover_task(&p->state, &p->pick);
-	if (r == 0)
-		r = layers_open(&p->layers, &p->pick, false, err);
+		r = open_layers(p, err);
 	if (r == 0)
 		r = read_wishes(p, o, err);
 	return r == 0 ? next_number(p, err) : r;

@@ -8,6 +8,7 @@
 #include "base/time.h"
 #include "cli/colour.h"
 #include "cli/own.h"
+#include "cli/direct.h"
 #include "cli/pick.h"
 #include "cli/processes.h"
 #include "cli/report.h"
@@ -310,7 +311,9 @@ static void detail(struct report *report, const struct pick *p,
 	for (size_t i = 0; i < p->write.n; i++)
 		detail_text(out, "write", p->write.items[i]);
 	detail_text(out, "workdir", r->workdir);
-	detail_text(out, "workspace", r->workspace);
+	detail_text(out, "workspace",
+		    direct_is(p) ? "direct: the source was written at once"
+				 : r->workspace);
 	detail_text(out, "tier", r->tier);
 	detail_text(out, "policy", r->policy_name);
 	if (r->policy_digest[0])

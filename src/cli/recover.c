@@ -3,12 +3,16 @@
  * command that looks at sources or tasks calls this first.
  */
 #include "base/cleanup.h"
+#include "cli/direct.h"
 #include "cli/held.h"
 #include "cli/report.h"
+#include "workspace/direct.h"
 #include "workspace/taken.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <unistd.h>
 
 static void say(const char *id, enum journal_phase found)
 {
@@ -34,11 +38,27 @@ static int recover_layer(const struct promote_layer *l,
 		       : r;
 }
 
+static int recover_direct(const struct pick *p, struct error *err)
+{
+	AUTO_CLOSE int lock = -1;
+
+	if (!direct_is_noted(p->fd))
+		return 0;
+	lock = pick_claim(p, err);
+	return lock < 0 ? lock : direct_recover(p, err);
+}
+
 static int recover(const struct pick *p, struct error *err)
 {
 	AUTO_LAYERS struct layers l = LAYERS_INIT;
-	int r = layers_open(&l, p, true, err);
+	int r = recover_direct(p, err);
 
+	/* Without its policy it never had a command, nor a promotion. */
+	if (r == 0 && faccessat(p->fd, "policy.json", F_OK,
+				AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
+		return 0;
+	if (r == 0)
+		r = layers_open(&l, p, true, err);
 	for (size_t i = 0; i < l.n && r == 0; i++) {
 		enum journal_phase found;
 
@@ -82,7 +102,8 @@ void recover_task(const struct state *s, struct pick *p)
 {
 	unsigned number;
 
-	if (taken_unfinished(p->fd, &number) == 0 && number > 0)
+	if (direct_is_noted(p->fd) ||
+	    (taken_unfinished(p->fd, &number) == 0 && number > 0))
 		try_task(s, p);
 }
 

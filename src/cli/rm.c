@@ -5,6 +5,8 @@
 #include "base/cleanup.h"
 #include "base/num.h"
 #include "base/time.h"
+#include "cli/direct.h"
+#include "cli/held.h"
 #include "cli/launch.h"
 #include "cli/pick.h"
 #include "cli/report.h"
@@ -53,11 +55,14 @@ static bool serves_undo(const struct pick *p)
 	return found;
 }
 
-/* 1: it may go, 0: it holds what is nowhere else, -EBUSY: it runs. */
+/* 1: it may go, 0: it holds what is nowhere else, -EBUSY: it runs, or is not
+ * settled. */
 static int may_go(struct rm *rm, const struct pick *p, struct error *err)
 {
-	if (p->alive)
-		return pick_busy(p, err);
+	int r = p->alive ? pick_busy(p, err) : direct_check_settled(p, err);
+
+	if (r < 0)
+		return r;
 	return rm->changes ||
 	       !(state_task_has_pending(p->fd) || serves_undo(p));
 }
@@ -214,6 +219,7 @@ int verb_rm(const struct options *o)
 	if (read_words(o, &before_us, &err) < 0 ||
 	    state_open(&rm.state, &err) < 0)
 		return report_refuse(err.text);
+	recover_all(&rm.state);
 	r = report_init(&report, o);
 	if (r != 0)
 		return r;

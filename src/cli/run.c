@@ -1,6 +1,8 @@
 #include "audit/record.h"
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "cli/direct.h"
+#include "cli/held.h"
 #include "cli/launch.h"
 #include "cli/outcome.h"
 #include "cli/own.h"
@@ -219,7 +221,9 @@ static void say_changes(const struct launch *l, const struct record *r,
 	uint64_t n = c->added + c->modified + c->deleted - held->git;
 	AUTO_BUF struct buf text = BUF_INIT(2 * HELD_PATH_MAX + 256);
 
-	if (!c->known || n + held->git == 0)
+	/* What is held back of a direct source was said when it was moved. */
+	if (!c->known || n + held->git == 0 ||
+	    l->plan.spec.workspace == WORKSPACE_DIRECT)
 		return;
 	if (n + held->refs == 0)
 		buf_add_str(&text, "files of git's own in .git changed");
@@ -243,10 +247,14 @@ static int lost(struct launch *l, bool json)
 	struct record r;
 
 	launch_abandon(l);
+	if (l->plan.spec.workspace == WORKSPACE_DIRECT)
+		recover_all(&l->state);
 	fprintf(stderr,
 		"pinfold: the keeper of %s died; the task was ended and its "
-		"changes are kept\n",
-		l->id);
+		"changes are %s\n",
+		l->id,
+		l->plan.spec.workspace == WORKSPACE_DIRECT ? "in the source"
+							   : "kept");
 	if (json && record_read(l->task_fd, &r, &ignored) == 0) {
 		print_json(&r);
 		record_done(&r);
@@ -286,6 +294,17 @@ static int report_json(const struct record *r, int status)
 	return EXIT_REFUSED;
 }
 
+/* The status, or that of a failure: something protected may be left there. */
+static int finish_direct(const struct launch *l, int status)
+{
+	struct error err = {0};
+
+	if (l->plan.spec.workspace != WORKSPACE_DIRECT ||
+	    direct_finish(l, &err) == 0)
+		return status;
+	return launch_refuse(&err);
+}
+
 static int report(struct launch *l, const struct options *o,
 		  const struct front_outcome *outcome)
 {
@@ -309,6 +328,7 @@ static int report(struct launch *l, const struct options *o,
 				"directory?)\n", l->id);
 		status = EXIT_REFUSED;
 	}
+	status = finish_direct(l, status);
 	quiet = is_quiet(o, status);
 	say_end(l, outcome, quiet);
 	if (!json && !scan)
@@ -389,6 +409,8 @@ int verb_run(const struct options *o)
 		r = front_attend(&l.front, flags, true, &outcome, &err);
 	if (r < 0 || outcome.interrupted) {
 		launch_abandon(&l);
+		if (l.plan.spec.workspace == WORKSPACE_DIRECT)
+			recover_all(&l.state);
 		status = no_run(o, &l, &err);
 	} else if (outcome.lost && !outcome.ended_known) {
 		status = lost(&l, options_has(o, OPT_JSON));

@@ -3,6 +3,7 @@
  * since stays, and is named.
  */
 #include "base/cleanup.h"
+#include "cli/direct.h"
 #include "cli/held.h"
 #include "cli/report.h"
 #include "schema/json.h"
@@ -165,9 +166,13 @@ static int do_undo(struct undo *u, const struct state *s,
 		return r;
 	if (number == 0)
 		return error_set(err, -ENOENT,
-				 "there is nothing to undo of %s: nothing of it "
-				 "was promoted, or it was discarded since",
-				 u->pick->id);
+				 "there is nothing to undo of %s: %s",
+				 u->pick->id,
+				 direct_is(u->pick)
+					 ? "it wrote its source at once, and "
+					   "nobody kept what was there before"
+					 : "nothing of it was promoted, or it "
+					   "was discarded since");
 	r = state_promoting(s, u->pick->id, err);
 	if (r < 0)
 		return r;
@@ -195,6 +200,8 @@ int verb_undo(const struct options *o)
 	    pick_need_record(&p, &err) < 0 || pick_policy(&p, &err) < 0)
 		return report_refuse(err.text);
 	recover_task(&state, &p);
+	if (direct_check_settled(&p, &err) < 0)
+		return report_refuse(err.text);
 	if (layers_open(&l, &p, false, &err) < 0)
 		return report_refuse(err.text);
 	r = report_init(&u.report, o);

@@ -164,10 +164,25 @@ const struct policy_field policy_fields[] = {
 	 .help = "how changes to the source are held",
 	 .manual = "overlay holds them in a layer over the source; copy works "
 		   "on a copy; auto is overlay, or copy where an overlay would "
-		   "break; direct writes to the source at once, and is "
-		   "refused by this version. "
-		   "\"workspace: copy\" is short for \"workspace: {mode: "
-		   "copy}\"."},
+		   "break. \"workspace: copy\" is short for \"workspace: "
+		   "{mode: copy}\".\n\n"
+		   "direct writes to the source at once, for pinfold run "
+		   "alone. What exists of the paths that promotion holds back, "
+		   "all of .git among them, is read-only: no commits. What the "
+		   "command makes at such a path is moved out when all of the "
+		   "task has ended, before pinfold run returns; pinfold diff "
+		   "shows it, pinfold promote --held PATH brings it back. "
+		   "Nothing else can be taken back. Until it is moved, "
+		   "programs of the host see it and may obey it: an editor, "
+		   "a shell's prompt, git and whatever watches the files "
+		   "should not be at work there meanwhile. They see files half "
+		   "written, set-user-id files, FIFOs and links that the "
+		   "command made, too, and what the host itself makes at a "
+		   "protected path meanwhile is moved as well. A path of "
+		   "files.deny without a pattern has to exist; a file with a "
+		   "secret that the host makes meanwhile is seen. The limits "
+		   "disk and inodes count what the source has grown by, the "
+		   "host's part included."},
 	{.name = "files.write", .type = FIELD_PATHS, AT(write),
 	 .example = "[/srv/data]",
 	 .help = "directories of the host that the task may change",

@@ -95,10 +95,15 @@ int policy_can_run(const struct policy *p, struct error *err)
 {
 	enum policy_tier tier;
 
-	if (p->workspace == WORKSPACE_DIRECT)
+	if (p->workspace == WORKSPACE_DIRECT && p->identity == IDENTITY_RANGE)
 		return error_set(err, -EOPNOTSUPP,
 				 "files.workspace: direct is not supported by "
-				 "this version of pinfold; use overlay or "
-				 "copy");
+				 "this version of pinfold together with "
+				 "identity: range; use overlay or copy");
+	if (p->workspace == WORKSPACE_DIRECT && p->nesting)
+		return error_set(err, -EOPNOTSUPP,
+				 "files.workspace: direct is not supported "
+				 "together with nesting, which lets the command "
+				 "mount; use overlay or copy");
 	return policy_tier_to_run(p, &tier, err);
 }

@@ -44,7 +44,7 @@ static void keeper_init(struct keeper *k)
 	k->parent = KEEPER_FD_PARENT;
 	k->listener = k->init_channel = k->init_pidfd = k->notify = -1;
 	k->watch_channel = k->watch_pidfd = k->signals = k->proc_fd = -1;
-	k->null_fd = k->refresher = -1;
+	k->null_fd = k->refresher = k->source_fd = -1;
 	k->state = KEEPER_STARTING;
 	container_init(&k->box);
 	for (size_t i = 0; i < KEEPER_CLIENTS_MAX; i++)

@@ -104,6 +104,8 @@ struct keeper_limits {
 	uint64_t memory_peak, processes_peak;
 	uint64_t free_blocks, free_inodes; /* of the state's file system */
 	uint64_t disk_bytes, disk_inodes;  /* at the last walk */
+	/* What a source that is written directly held at the start. */
+	uint64_t source_bytes, source_inodes;
 	uint64_t next_walk_us, due_walk_us;
 	struct keeper_cpu cpu;
 	bool by_walking; /* processes and memory are summed from /proc */
@@ -146,6 +148,7 @@ struct keeper {
 	pid_t watch_pid;
 	int signals;
 	int proc_fd; /* the sandbox's own /proc */
+	int source_fd; /* of a source that is written directly, or -1 */
 	/* What its tmpfs holds before anything ran. */
 	uint64_t own_bytes, own_inodes;
 	int null_fd;

@@ -13,6 +13,7 @@
 #include "confine/seccomp.h"
 #include "confine/start.h"
 #include "confine/sys.h"
+#include "task/gone.h"
 #include "task/init.h"
 
 #include <errno.h>
@@ -375,6 +376,28 @@ static int limit_groups(struct keeper *k, const struct cgroup_limits *l,
 	return r;
 }
 
+/*
+ * A source that is written directly is counted by the disk watchdog, and looked
+ * through once init and all below it are gone, by whoever lives then.
+ */
+static int begin_direct(struct keeper *k, struct error *err)
+{
+	const struct sandbox_spec *s = &k->plan.spec;
+	struct stat st;
+
+	if (s->workspace != WORKSPACE_DIRECT)
+		return 0;
+	k->source_fd = open(s->source, O_RDONLY | O_DIRECTORY | O_NOFOLLOW |
+					       O_CLOEXEC);
+	if (k->source_fd < 0 || fstat(k->source_fd, &st) < 0)
+		return error_errno(err, "cannot open %s", s->source);
+	if (st.st_dev != s->source_dev || st.st_ino != s->source_ino)
+		return error_set(err, -ESTALE,
+				 "%s was replaced while the task started",
+				 s->source);
+	return gone_note(k->task_fd, k->init_pid, err);
+}
+
 int keeper_build(struct keeper *k, struct error *err)
 {
 	const struct policy_limits *l = &k->plan.spec.limits;
@@ -395,6 +418,8 @@ int keeper_build(struct keeper *k, struct error *err)
 	if (r == 0)
 		r = build_mounts(k, err);
 	if (r == 0)
+		r = begin_direct(k, err);
+	if (r == 0)
 		r = send_config(k, err);
 	keeper_limits_init(k);
 	return r;
@@ -403,7 +428,8 @@ int keeper_build(struct keeper *k, struct error *err)
 int keeper_confine(struct keeper *k, struct error *err)
 {
 	char proc[32], sockets[sizeof(((struct sockaddr_un *)0)->sun_path)];
-	struct path_grant grants[6] = {
+	char source[32];
+	struct path_grant grants[7] = {
 		{".", PATH_READ | PATH_WRITE},
 		{"/proc", PATH_READ},
 		/* The sandbox's own /proc is another file system. */
@@ -423,6 +449,12 @@ int keeper_confine(struct keeper *k, struct error *err)
 						  PATH_READ | PATH_WRITE};
 	else if (errno != ENOENT)
 		return error_errno(err, "cannot look at /sys/fs/cgroup");
+	/* What is written directly is counted. */
+	if (k->source_fd >= 0) {
+		snprintf(source, sizeof(source), "/proc/self/fd/%d",
+			 k->source_fd);
+		grants[n++] = (struct path_grant){source, PATH_READ};
+	}
 	/* Our socket is removed at the end. */
 	if (k->plan.socket_path) {
 		snprintf(sockets, sizeof(sockets), "%s", k->plan.socket_path);

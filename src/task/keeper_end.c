@@ -177,7 +177,9 @@ static void fill_record(struct keeper *k, const struct exec_done *done)
 	}
 	if (k->limit[0] && !r->limit)
 		r->limit = strdup(k->limit);
-	r->changes.known = !state_task_has_changes(k->task_fd);
+	/* Of a direct source the layer is filled when all of it has ended. */
+	r->changes.known = k->plan.spec.workspace != WORKSPACE_DIRECT &&
+			   !state_task_has_changes(k->task_fd);
 }
 
 /* Removes what no change needs. Errors leave files for the next sweep. */

@@ -168,6 +168,9 @@ void keeper_limits_init(struct keeper *k)
 			want->cpu_time_ms != LIMIT_NONE;
 	if (l->by_walking)
 		keeper_open_init(k);
+	if (k->source_fd >= 0)
+		changes_usage(k->source_fd, NULL, UINT64_MAX, UINT64_MAX,
+			      &l->source_bytes, &l->source_inodes);
 	if (fstatvfs(k->task_fd, &fs) == 0) {
 		l->free_blocks = fs.f_bfree * fs.f_frsize;
 		l->free_inodes = fs.f_ffree;
@@ -213,6 +216,23 @@ static void scratch_usage(const struct keeper *k, uint64_t *bytes,
 	*inodes = used(*inodes, k->own_inodes);
 }
 
+/* What a source that is written directly has grown by. */
+static void source_usage(const struct keeper *k, uint64_t bytes_left,
+			 uint64_t inodes_left, uint64_t *bytes,
+			 uint64_t *inodes)
+{
+	const struct keeper_limits *l = &k->limits;
+	uint64_t most_bytes = bytes_left + l->source_bytes;
+	uint64_t most_inodes = inodes_left + l->source_inodes;
+
+	changes_usage(k->source_fd, NULL,
+		      most_bytes < bytes_left ? UINT64_MAX : most_bytes,
+		      most_inodes < inodes_left ? UINT64_MAX : most_inodes,
+		      bytes, inodes);
+	*bytes = used(*bytes, l->source_bytes);
+	*inodes = used(*inodes, l->source_inodes);
+}
+
 static void walk(struct keeper *k, uint64_t bytes_left, uint64_t inodes_left,
 		 const struct statvfs *fs)
 {
@@ -226,6 +246,11 @@ static void walk(struct keeper *k, uint64_t bytes_left, uint64_t inodes_left,
 			  &inodes) == 0) {
 		all_bytes = bytes;
 		all_inodes = inodes;
+	}
+	if (k->source_fd >= 0) {
+		source_usage(k, bytes_left, inodes_left, &bytes, &inodes);
+		all_bytes += bytes;
+		all_inodes += inodes;
 	}
 	for (size_t i = 0; i < k->plan.spec.write.n; i++) {
 		snprintf(name, sizeof(name), "write.%zu/upper", i);

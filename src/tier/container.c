@@ -270,6 +270,12 @@ static int build_want(struct builder *b, const struct want *w)
 		return want_write(b, w->path, w->index);
 	case WANT_SOURCE:
 		return want_source(b);
+	case WANT_PIN:
+		return want_pin(b, w->path);
+	case WANT_COVER:
+		return want_cover(b, w->path);
+	case WANT_ANCHOR:
+		return want_anchor(b, w->path);
 	}
 	return -EINVAL;
 }
@@ -280,11 +286,20 @@ static int compare_wants(const void *a, const void *b)
 		      ((const struct want *)b)->path);
 }
 
+static struct want *add_wants(struct want *w, enum want_kind kind,
+			      const struct strlist *paths)
+{
+	for (size_t i = 0; i < paths->n; i++)
+		*w++ = (struct want){kind, paths->items[i], i};
+	return w;
+}
+
 static int collect_wants(struct builder *b)
 {
 	const struct sandbox_spec *s = b->s;
 	size_t n = ARRAY_SIZE(fixed) + s->read.n + s->write.n + s->tools.n +
-		   s->carried_at.n + s->sockets.n + 2;
+		   s->carried_at.n + s->sockets.n + s->pinned.n +
+		   s->covered.n + s->anchors.n + 2;
 	struct want *w = calloc(n, sizeof(*w));
 
 	if (!w)
@@ -295,16 +310,14 @@ static int collect_wants(struct builder *b)
 	*w++ = (struct want){WANT_HOME, s->home, 0};
 	if (s->source)
 		*w++ = (struct want){WANT_SOURCE, s->source, 0};
-	for (size_t i = 0; i < s->read.n; i++)
-		*w++ = (struct want){WANT_READ, s->read.items[i], 0};
-	for (size_t i = 0; i < s->write.n; i++)
-		*w++ = (struct want){WANT_WRITE, s->write.items[i], i};
-	for (size_t i = 0; i < s->tools.n; i++)
-		*w++ = (struct want){WANT_TOOL, s->tools.items[i], i};
-	for (size_t i = 0; i < s->carried_at.n; i++)
-		*w++ = (struct want){WANT_CARRIED, s->carried_at.items[i], i};
-	for (size_t i = 0; i < s->sockets.n; i++)
-		*w++ = (struct want){WANT_SOCKET, s->sockets.items[i], 0};
+	w = add_wants(w, WANT_READ, &s->read);
+	w = add_wants(w, WANT_WRITE, &s->write);
+	w = add_wants(w, WANT_TOOL, &s->tools);
+	w = add_wants(w, WANT_CARRIED, &s->carried_at);
+	w = add_wants(w, WANT_SOCKET, &s->sockets);
+	w = add_wants(w, WANT_PIN, &s->pinned);
+	w = add_wants(w, WANT_COVER, &s->covered);
+	w = add_wants(w, WANT_ANCHOR, &s->anchors);
 	b->n_wants = (size_t)(w - b->wants);
 	qsort(b->wants, b->n_wants, sizeof(*w), compare_wants);
 	return 0;
@@ -314,7 +327,8 @@ static bool is_of_host(enum want_kind kind)
 {
 	return kind == WANT_READ || kind == WANT_WRITE ||
 	       kind == WANT_SOURCE || kind == WANT_TOOL ||
-	       kind == WANT_CARRIED || kind == WANT_SOCKET;
+	       kind == WANT_CARRIED || kind == WANT_SOCKET ||
+	       kind == WANT_PIN || kind == WANT_COVER || kind == WANT_ANCHOR;
 }
 
 static int refuse_pair(const struct want *a, const struct want *b,

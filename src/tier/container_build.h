@@ -27,6 +27,9 @@ enum want_kind {
 	WANT_SOCKET,
 	WANT_WRITE,
 	WANT_SOURCE,
+	WANT_PIN,
+	WANT_COVER,
+	WANT_ANCHOR,
 };
 
 struct want {
@@ -53,6 +56,13 @@ int builder_place(struct builder *b, int mount, const char *path,
 int want_read(struct builder *b, const char *path);
 int want_write(struct builder *b, const char *path, size_t index);
 int want_source(struct builder *b);
+/* The source itself (O_PATH), which must be the one that was planned. */
+int builder_source(struct builder *b);
+/* The same where it is written directly, and mounts in it. */
+int want_direct(struct builder *b);
+int want_pin(struct builder *b, const char *path);
+int want_cover(struct builder *b, const char *path);
+int want_anchor(struct builder *b, const char *path);
 int want_socket(struct builder *b, const char *path);
 /* A tool chain: the directory without what of it is masked. */
 int want_tool(struct builder *b, const char *path, size_t index);

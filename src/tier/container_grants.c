@@ -168,7 +168,7 @@ int want_write(struct builder *b, const char *path, size_t index)
 	return r < 0 ? r : strlist_add(&b->c->write_paths, path);
 }
 
-static int open_source(struct builder *b)
+int builder_source(struct builder *b)
 {
 	struct stat st;
 	int fd;
@@ -210,6 +210,8 @@ int want_source(struct builder *b)
 	AUTO_CLOSE int fd = -1;
 	int mount, r;
 
+	if (b->s->workspace == WORKSPACE_DIRECT)
+		return want_direct(b);
 	if (b->s->workspace == WORKSPACE_COPY) {
 		fd = openat(b->c->task_fd, "upper",
 			    O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -217,7 +219,7 @@ int want_source(struct builder *b)
 			return error_errno(b->err, "cannot open the copy");
 		mount = mount_clone(fd, "the copy", RW, -1, b->err);
 	} else {
-		fd = open_source(b);
+		fd = builder_source(b);
 		if (fd < 0)
 			return fd;
 		r = open_hide(b, &hide);

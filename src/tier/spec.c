@@ -1,5 +1,7 @@
 #include "tier/spec.h"
 
+#include "workspace/direct.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +26,9 @@ void spec_done(struct sandbox_spec *s)
 	strlist_done(&s->tool_env);
 	hide_done(&s->hide);
 	free(s->hide_path);
+	strlist_done(&s->pinned);
+	strlist_done(&s->covered);
+	strlist_done(&s->anchors);
 	*s = (struct sandbox_spec){0};
 }
 
@@ -121,6 +126,9 @@ int spec_put(struct buf *b, const struct sandbox_spec *s)
 	codec_put_list(b, &s->tool_env);
 	hide_put(b, s->hide_path ? &none : &s->hide);
 	codec_put_str(b, s->hide_path);
+	codec_put_list(b, &s->pinned);
+	codec_put_list(b, &s->covered);
+	codec_put_list(b, &s->anchors);
 	put_limits(b, &s->limits);
 	return b->failed;
 }
@@ -190,6 +198,9 @@ int spec_get(struct codec_reader *r, struct sandbox_spec *s)
 	codec_get_list(r, POLICY_LIST_MAX, &s->tool_env);
 	hide_get(r, &s->hide);
 	s->hide_path = get_copy(r, true);
+	codec_get_list(r, DIRECT_MOUNTS_MAX, &s->pinned);
+	codec_get_list(r, DIRECT_MOUNTS_MAX, &s->covered);
+	codec_get_list(r, DIRECT_MOUNTS_MAX, &s->anchors);
 	get_limits(r, &s->limits);
 	if (!r->failed && (!id_is_sound(s->id) ||
 			   s->carried.n != s->carried_at.n ||

@@ -28,7 +28,7 @@ struct sandbox_spec {
 	char *id; /* task id, and the sandbox's host name */
 	enum policy_tier tier;
 	enum policy_identity identity;
-	/* Overlay or copy; WORKSPACE_AUTO when there is no source. */
+	/* Overlay, copy or direct; WORKSPACE_AUTO when there is no source. */
 	enum policy_workspace workspace;
 	bool nesting;
 	bool root_caller; /* the keeper starts with every id */
@@ -63,6 +63,12 @@ struct sandbox_spec {
 	struct hide hide; /* what of the source is not seen; .. */
 	char *hide_path;  /* .. the layer of it that was made already, which
 			   * goes to the keeper instead; NULL: none */
+	/*
+	 * Of a source that is written directly, absolute: what is mounted over
+	 * itself read-only, what is covered by something empty, and the
+	 * directories above, which become mounts so that nobody renames them.
+	 */
+	struct strlist pinned, covered, anchors;
 	struct policy_limits limits; /* LIMIT_HALF resolved */
 };
 

@@ -320,7 +320,7 @@ def policies(box):
 
 
 # By the caller's tree, and said only when a source is known.
-OF_THE_SOURCE = ('denies the source', 'cannot be hidden')
+OF_THE_SOURCE = ('denies the source', 'cannot be hidden', 'belongs to root')
 
 
 @long_case
@@ -351,7 +351,7 @@ def what_policy_check_accepts_starts_and_what_it_refuses_does_not(box):
 @case
 def what_this_version_cannot_run_is_a_fault_for_policy_check(box):
     path = f'{box.top}/p.yaml'
-    for text in ('tier: microvm', 'files: {workspace: direct}',
+    for text in ('tier: microvm', 'identity: range\nfiles: {workspace: direct}',
                  'classify: {data: secret}'):
         with open(path, 'w', encoding='ascii') as f:
             f.write(f'version: 1\n{text}\n')
