@@ -404,7 +404,8 @@ static int show_list(struct report *r, const struct state *s, bool all,
 	AUTO_FREE struct state_task *tasks = NULL;
 	struct json_writer w;
 	size_t n = 0;
-	int e = state_list(s, &tasks, &n, err);
+	int e = all ? state_list(s, &tasks, &n, err)
+		    : state_list_live(s, &tasks, &n, err);
 
 	if (e < 0)
 		return e;

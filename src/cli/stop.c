@@ -242,7 +242,7 @@ static int end_all(const struct options *o, const struct stop_request *stop)
 	size_t n = 0, n_targets = 0;
 
 	if (state_open(&state, &err) < 0 ||
-	    state_list(&state, &tasks, &n, &err) < 0)
+	    state_list_live(&state, &tasks, &n, &err) < 0)
 		return launch_refuse(&err);
 	t = calloc(n + 1, sizeof(*t));
 	if (!t) {

@@ -157,6 +157,10 @@ struct state_task {
 int state_list(const struct state *s, struct state_task **ret, size_t *ret_n,
 	       struct error *err);
 
+/* Of these alone those that may be alive, whatever number has ended. */
+int state_list_live(const struct state *s, struct state_task **ret,
+		    size_t *ret_n, struct error *err);
+
 /*
  * Called for each task found dead without a record, while it is claimed, for
  * what only others know of (its control groups).

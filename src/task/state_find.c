@@ -145,11 +145,11 @@ static int add_task(struct state_task **tasks, size_t *n, size_t *cap,
 	return 0;
 }
 
-int state_list(const struct state *s, struct state_task **ret, size_t *ret_n,
-	       struct error *err)
+/* The tasks that dir names; it is NULL where it could not be read. */
+static int list_names(const struct state *s, DIR *dir, struct state_task **ret,
+		      size_t *ret_n, struct error *err)
 {
 	AUTO_FREE struct state_task *tasks = NULL;
-	AUTO_DIR DIR *dir = state_read(s->tasks_fd, ".");
 	size_t n = 0, cap = 0;
 	struct dirent *e;
 
@@ -173,6 +173,27 @@ int state_list(const struct state *s, struct state_task **ret, size_t *ret_n,
 	*ret = steal_ptr(&tasks);
 	*ret_n = n;
 	return 0;
+}
+
+int state_list(const struct state *s, struct state_task **ret, size_t *ret_n,
+	       struct error *err)
+{
+	AUTO_DIR DIR *dir = state_read(s->tasks_fd, ".");
+
+	return list_names(s, dir, ret, ret_n, err);
+}
+
+int state_list_live(const struct state *s, struct state_task **ret,
+		    size_t *ret_n, struct error *err)
+{
+	AUTO_DIR DIR *dir = state_read(s->fd, "live");
+
+	*ret = NULL;
+	*ret_n = 0;
+	/* Before the first task. */
+	if (!dir && errno == ENOENT)
+		return 0;
+	return list_names(s, dir, ret, ret_n, err);
 }
 
 static int open_task(const struct state *s, const char *id)

@@ -251,6 +251,32 @@ static void two_hundred_tasks_have_as_many_ids(void **state)
 	assert_int_equal(n, 200);
 }
 
+static void who_has_ended_is_not_among_those_that_may_be_alive(void **state)
+{
+	AUTO_STATE struct state s = STATE_INIT;
+	AUTO_CLOSE int fd = -1;
+	AUTO_CLOSE int lock = -1;
+	char old[STATE_ID_SIZE], id[STATE_ID_SIZE];
+	struct state_task *tasks;
+	size_t n;
+
+	(void)state;
+	open_state(&s);
+	assert_int_equal(state_list_live(&s, &tasks, &n, NULL), 0);
+	assert_int_equal(n, 0);
+	make_task(&s, NULL, true, old);
+	state_task_end(&s, old);
+	assert_int_equal(new_task(&s, id, &fd, &lock), 0);
+	assert_int_equal(state_list_live(&s, &tasks, &n, NULL), 0);
+	assert_int_equal(n, 1);
+	assert_string_equal(tasks[0].id, id);
+	free(tasks);
+	state_task_end(&s, id);
+	assert_int_equal(state_list_live(&s, &tasks, &n, NULL), 0);
+	assert_int_equal(n, 0);
+	free(tasks);
+}
+
 static void the_newest_task_of_a_source_is_found(void **state)
 {
 	AUTO_STATE struct state s = STATE_INIT;
@@ -629,6 +655,7 @@ int main(void)
 		EACH(the_state_lies_where_the_environment_says),
 		EACH(a_task_is_alive_exactly_while_its_lock_is_held),
 		EACH(two_hundred_tasks_have_as_many_ids),
+		EACH(who_has_ended_is_not_among_those_that_may_be_alive),
 		EACH(the_newest_task_of_a_source_is_found),
 		EACH(a_task_is_found_by_the_beginning_of_its_id),
 		EACH(a_task_that_died_is_recorded_as_lost),
