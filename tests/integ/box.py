@@ -243,6 +243,8 @@ class Box:
         bus = os.environ.get('XDG_RUNTIME_DIR', '/nowhere') + '/bus'
         if os.path.exists(bus):
             os.symlink(bus, f'{self.run_dir}/bus')
+        # Root's tasks lie in the machine's own state, beside those of others.
+        self.old = set(self.tasks()) if ROOT else set()
         self.started = []  # ids of sandboxes that stay
         self.popen = []
 
@@ -384,6 +386,26 @@ class Box:
         os.chmod(path, mode)
         return os.fsdecode(path)
 
+    def tasks(self):
+        try:
+            return os.listdir(f'{self.state}/tasks')
+        except OSError:
+            return []
+
+    def forget(self):
+        """Removes the tasks of this box's sources from the state of root."""
+        own = []
+        for task in set(self.tasks()) - self.old:
+            try:
+                with open(f'{self.folder(task)}/task.json', 'rb') as f:
+                    source = json.load(f).get('source') or ''
+            except (OSError, ValueError):
+                continue
+            if source == self.top or source.startswith(f'{self.top}/'):
+                own.append(task)
+        if own:
+            self.pinfold('rm', '--changes', *own)
+
     def close(self):
         for process in self.popen:
             if process.poll() is None:
@@ -397,6 +419,8 @@ class Box:
                         pass
         for task in list(self.started):
             self.pinfold('kill', task)
+        if ROOT:
+            self.forget()
         subprocess.run(['chmod', '-R', 'u+rwX', self.top], check=False,
                        stderr=subprocess.DEVNULL)
         shutil.rmtree(self.top, ignore_errors=True)
