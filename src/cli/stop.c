@@ -120,7 +120,8 @@ static void tell(struct target *t, const struct stop_request *stop)
 {
 	int r = task_connect(t->want, &t->front, t->id, &t->task_fd, &t->err);
 
-	if (r == -ENOENT || r == -ECONNREFUSED) {
+	/* Of a task that is not there no directory is open either. */
+	if (t->task_fd >= 0 && (r == -ENOENT || r == -ECONNREFUSED)) {
 		tell_by_signal(t, stop);
 		return;
 	}

@@ -355,6 +355,16 @@ def a_keeper_that_does_not_answer_a_stop_is_killed(box):
 
 
 @case
+def what_is_no_task_is_neither_stopped_nor_said_to_run(box):
+    for verb in ('stop', 'kill'):
+        for name in ('t-none', 't-' + 'a' * 16):
+            r = box.pinfold(verb, name).expect(125, text='there is no task')
+            check('runs' not in r.text(), r)
+            r = box.pinfold(verb, '--json', name).expect(125)
+            within(json.loads(r.out)['tasks'][0]['error'], 'there is no task')
+
+
+@case
 def exec_into_a_run_says_what_takes_commands(box):
     process, task = a_run(box, '"exit 0"')
     box.exec(task, '--', 'true').expect(125, text='pinfold start makes')
