@@ -104,7 +104,7 @@ const struct option_row option_rows[OPT_COUNT] = {
 		.help = "end the command after this time, status 124",
 		.manual =
 "Ends the command and all it has started when DURATION (500ms, 30s, 5m, 8h) "
-"has passed. The exit status is then 124. For run and start the same as "
+"has passed. The exit status is then 124. For run the same as "
 "--limit wall=DURATION, and not given beside it.",
 	},
 	[OPT_LABEL] = {
